@@ -172,15 +172,15 @@ def compare(
         records: number of records; one pass uses each once; a whole number from 1 to 1e+15 (records).
         index: 1-based position of the differing record (default: the worst one); a whole number from 1 to 1e+15.
         batch_size: records per step; their mean gradient is used; a whole number from 1 to 1e+15 (records).
-        last_batch: what becomes of the records left over: a short last batch divided by its own size (own) or by the batch size (nominal), no batch (drop), batches that differ by at most one record (balanced), or a short first batch (front); one of own, nominal, drop, balanced, front.
+        last_batch: how left-over records are handled: a short last batch divided by its own size (own) or by the batch size (nominal), no batch (drop), batches that differ by at most one record (balanced), or a short first batch (front); one of own, nominal, drop, balanced, front.
         lipschitz: Lipschitz constant of the loss in the parameter; a number > 0 (gradient units).
         smoothness: Lipschitz constant of the gradient of the loss; a number >= 0 (gradient units per parameter unit).
         strong_convexity: strong convexity of the loss: no curvature is below it; 0 when merely convex, negative when weakly convex; a number (gradient units per parameter unit).
-        step_size: step size of w - eta (gradient + Z); a number > 0 (parameter units per gradient unit).
+        step_size: step size; a step is w - eta (gradient + Z); a number > 0 (parameter units per gradient unit).
         noise_std: standard deviation per coordinate of the Gaussian Z; a number > 0 (gradient units).
-        noise_multiplier: noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
+        noise_multiplier: standard deviation of the noise on the sum of a batch's gradients, divided by the clipping norm (or the Lipschitz constant): noise_std = z x norm / batch_size, for full batches z x norm / records; a number > 0.
         diameter: diameter of the constraint set; a number > 0 (parameter units).
-        adjacency: what neighbouring data sets differ in: one record replaced by another, or by a null record (zero gradient; also called zero-out); with dp-sgd also a record added or removed, or either (add-remove); one of replace-one, null-record, add-remove, add, remove.
+        adjacency: how neighbouring data sets differ: one record replaced by another, or by a null record (zero gradient; also called zero-out); with dp-sgd also a record added or removed, or either (add-remove); one of replace-one, null-record, add-remove, add, remove.
         group_size: this many records differ, such as those of one person (default: 1); a whole number from 1 to 1e+15 (records).
         loss: a loss of a linear model, from which its constants follow; one of hinge, absolute, insensitive, logistic, huber, squares, softmax.
         feature_bound: largest norm of a feature vector; a number > 0 (feature units).
@@ -189,7 +189,7 @@ def compare(
         classes: number of classes of the softmax loss, each with a score of its own; a whole number from 2 to 1e+15.
         huber_threshold: size of a residual past which the huber loss is linear; a number > 0 (label units).
         tube: size of a residual up to which the insensitive loss is 0; a number >= 0 (label units).
-        radius: radius of a ball around 0 that holds the constraint set; 0 lies in the set; a number > 0 (parameter units).
+        radius: radius of a ball around 0 that contains the constraint set; 0 lies in the set; a number > 0 (parameter units).
         regularisation: weight of the regulariser (lambda/2) |w|^2; a number >= 0 (gradient units per parameter unit).
         clip: norm to which every record's gradient is clipped; a number > 0 (gradient units).
         model: what clipping is applied to: a linear model, where the loss of a record is a convex function of one number, <w, x> (an intercept is a feature), so that clipped gradients are those of a convex loss; capped, for a softmax whose slopes are capped and not shortened; or any; one of linear, capped, any.
@@ -313,15 +313,15 @@ def rdp(
         records: number of records; one pass uses each once; a whole number from 1 to 1e+15 (records).
         index: 1-based position of the differing record (default: the worst one); a whole number from 1 to 1e+15.
         batch_size: records per step; their mean gradient is used; a whole number from 1 to 1e+15 (records).
-        last_batch: what becomes of the records left over: a short last batch divided by its own size (own) or by the batch size (nominal), no batch (drop), batches that differ by at most one record (balanced), or a short first batch (front); one of own, nominal, drop, balanced, front.
+        last_batch: how left-over records are handled: a short last batch divided by its own size (own) or by the batch size (nominal), no batch (drop), batches that differ by at most one record (balanced), or a short first batch (front); one of own, nominal, drop, balanced, front.
         lipschitz: Lipschitz constant of the loss in the parameter; a number > 0 (gradient units).
         smoothness: Lipschitz constant of the gradient of the loss; a number >= 0 (gradient units per parameter unit).
         strong_convexity: strong convexity of the loss: no curvature is below it; 0 when merely convex, negative when weakly convex; a number (gradient units per parameter unit).
-        step_size: step size of w - eta (gradient + Z); a number > 0 (parameter units per gradient unit).
+        step_size: step size; a step is w - eta (gradient + Z); a number > 0 (parameter units per gradient unit).
         noise_std: standard deviation per coordinate of the Gaussian Z; a number > 0 (gradient units).
-        noise_multiplier: noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
+        noise_multiplier: standard deviation of the noise on the sum of a batch's gradients, divided by the clipping norm (or the Lipschitz constant): noise_std = z x norm / batch_size, for full batches z x norm / records; a number > 0.
         diameter: diameter of the constraint set; a number > 0 (parameter units).
-        adjacency: what neighbouring data sets differ in: one record replaced by another, or by a null record (zero gradient; also called zero-out); with dp-sgd also a record added or removed, or either (add-remove); one of replace-one, null-record, add-remove, add, remove.
+        adjacency: how neighbouring data sets differ: one record replaced by another, or by a null record (zero gradient; also called zero-out); with dp-sgd also a record added or removed, or either (add-remove); one of replace-one, null-record, add-remove, add, remove.
         group_size: this many records differ, such as those of one person (default: 1); a whole number from 1 to 1e+15 (records).
         loss: a loss of a linear model, from which its constants follow; one of hinge, absolute, insensitive, logistic, huber, squares, softmax.
         feature_bound: largest norm of a feature vector; a number > 0 (feature units).
@@ -330,7 +330,7 @@ def rdp(
         classes: number of classes of the softmax loss, each with a score of its own; a whole number from 2 to 1e+15.
         huber_threshold: size of a residual past which the huber loss is linear; a number > 0 (label units).
         tube: size of a residual up to which the insensitive loss is 0; a number >= 0 (label units).
-        radius: radius of a ball around 0 that holds the constraint set; 0 lies in the set; a number > 0 (parameter units).
+        radius: radius of a ball around 0 that contains the constraint set; 0 lies in the set; a number > 0 (parameter units).
         regularisation: weight of the regulariser (lambda/2) |w|^2; a number >= 0 (gradient units per parameter unit).
         clip: norm to which every record's gradient is clipped; a number > 0 (gradient units).
         model: what clipping is applied to: a linear model, where the loss of a record is a convex function of one number, <w, x> (an intercept is a feature), so that clipped gradients are those of a convex loss; capped, for a softmax whose slopes are capped and not shortened; or any; one of linear, capped, any.
@@ -402,7 +402,7 @@ def shifted(
         index: 1-based position of the differing record (default: the worst one); a whole number from 1 to 1e+15.
         shift: distance the two runs' maps can be apart in a step; a number >= 0 (parameter units).
         contraction: Lipschitz factor of a step's map; a number >= 0.
-        step_size: step size of w - eta (gradient + Z); a number > 0 (parameter units per gradient unit).
+        step_size: step size; a step is w - eta (gradient + Z); a number > 0 (parameter units per gradient unit).
         noise_std: standard deviation per coordinate of the Gaussian Z; a number > 0 (gradient units).
         laplace_scale: scale of the Laplace Z (one dimension); a number > 0 (gradient units).
         start_distance: distance of the two starting points; a number >= 0 (parameter units).
@@ -479,14 +479,14 @@ def unlearn(
         contraction: Lipschitz factor of a step's map; a number >= 0.
         smoothness: Lipschitz constant of the gradient of the loss; a number >= 0 (gradient units per parameter unit).
         strong_convexity: strong convexity of the loss: no curvature is below it; 0 when merely convex, negative when weakly convex; a number (gradient units per parameter unit).
-        step_size: step size of w - eta (gradient + Z); a number > 0 (parameter units per gradient unit).
+        step_size: step size; a step is w - eta (gradient + Z); a number > 0 (parameter units per gradient unit).
         noise_std: standard deviation per coordinate of the Gaussian Z; a number > 0 (gradient units).
         records: number of records; one pass uses each once; a whole number from 1 to 1e+15 (records).
         batch_size: records per step; their mean gradient is used; a whole number from 1 to 1e+15 (records).
         epochs: number of passes over the records; a whole number from 1 to 1e+15 (passes).
         lipschitz: Lipschitz constant of the loss in the parameter; a number > 0 (gradient units).
         diameter: diameter of the constraint set; a number > 0 (parameter units).
-        adjacency: what neighbouring data sets differ in: one record replaced by another, or by a null record (zero gradient; also called zero-out); with dp-sgd also a record added or removed, or either (add-remove); one of replace-one, null-record, add-remove, add, remove.
+        adjacency: how neighbouring data sets differ: one record replaced by another, or by a null record (zero gradient; also called zero-out); with dp-sgd also a record added or removed, or either (add-remove); one of replace-one, null-record, add-remove, add, remove.
         group_size: this many records differ, such as those of one person (default: 1); a whole number from 1 to 1e+15 (records).
         schedule: path of per-step values (CSV, NPY, NPZ, YAML).
         epsilon: the budget.
@@ -570,7 +570,7 @@ def hockey_stick(
         records: number of records; one pass uses each once; a whole number from 1 to 1e+15 (records).
         index: 1-based position of the differing record (default: the worst one); a whole number from 1 to 1e+15.
         batch_size: records per step; their mean gradient is used; a whole number from 1 to 1e+15 (records).
-        last_batch: what becomes of the records left over: a short last batch divided by its own size (own) or by the batch size (nominal), no batch (drop), batches that differ by at most one record (balanced), or a short first batch (front); one of own, nominal, drop, balanced, front.
+        last_batch: how left-over records are handled: a short last batch divided by its own size (own) or by the batch size (nominal), no batch (drop), batches that differ by at most one record (balanced), or a short first batch (front); one of own, nominal, drop, balanced, front.
         lipschitz: Lipschitz constant of the loss in the parameter; a number > 0 (gradient units).
         loss_class: what is known of every loss; lipschitz (a bounded gradient only) covers clipping. Default: convex-smooth if a smoothness is given, else lipschitz; one of convex-smooth, convex, smooth, lipschitz.
         smoothness: Lipschitz constant of the gradient of the loss; a number >= 0 (gradient units per parameter unit).
@@ -584,17 +584,17 @@ def hockey_stick(
         classes: number of classes of the softmax loss, each with a score of its own; a whole number from 2 to 1e+15.
         huber_threshold: size of a residual past which the huber loss is linear; a number > 0 (label units).
         tube: size of a residual up to which the insensitive loss is 0; a number >= 0 (label units).
-        radius: radius of a ball around 0 that holds the constraint set; 0 lies in the set; a number > 0 (parameter units).
+        radius: radius of a ball around 0 that contains the constraint set; 0 lies in the set; a number > 0 (parameter units).
         regularisation: weight of the regulariser (lambda/2) |w|^2; a number >= 0 (gradient units per parameter unit).
         clip: norm to which every record's gradient is clipped; a number > 0 (gradient units).
         model: what clipping is applied to: a linear model, where the loss of a record is a convex function of one number, <w, x> (an intercept is a feature), so that clipped gradients are those of a convex loss; capped, for a softmax whose slopes are capped and not shortened; or any; one of linear, capped, any.
-        step_size: step size of w - eta (gradient + Z); a number > 0 (parameter units per gradient unit).
+        step_size: step size; a step is w - eta (gradient + Z); a number > 0 (parameter units per gradient unit).
         noise_std: standard deviation per coordinate of the Gaussian Z; a number > 0 (gradient units).
-        noise_multiplier: noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
+        noise_multiplier: standard deviation of the noise on the sum of a batch's gradients, divided by the clipping norm (or the Lipschitz constant): noise_std = z x norm / batch_size, for full batches z x norm / records; a number > 0.
         laplace_scale: scale of the Laplace Z (one dimension); a number > 0 (gradient units).
         noise: kind of noise, where its scale is derived or solved for; one of gaussian, laplace.
         dimension: dimension of the parameter, for Laplace noise and for risks (default 1); a whole number from 1 to 1e+15 (coordinates).
-        adjacency: what neighbouring data sets differ in: one record replaced by another, or by a null record (zero gradient; also called zero-out); with dp-sgd also a record added or removed, or either (add-remove); one of replace-one, null-record, add-remove, add, remove.
+        adjacency: how neighbouring data sets differ: one record replaced by another, or by a null record (zero gradient; also called zero-out); with dp-sgd also a record added or removed, or either (add-remove); one of replace-one, null-record, add-remove, add, remove.
         group_size: this many records differ, such as those of one person (default: 1); a whole number from 1 to 1e+15 (records).
         schedule: path of per-step values (CSV, NPY, NPZ, YAML).
         epsilon: the budget.
@@ -681,7 +681,7 @@ def shuffle(
         algorithm: what is run and released; one of shuffled, rotation, shuffled-stop.
         records: number of records; one pass uses each once; a whole number from 1 to 1e+15 (records).
         batch_size: records per step; their mean gradient is used; a whole number from 1 to 1e+15 (records).
-        last_batch: what becomes of the records left over: a short last batch divided by its own size (own) or by the batch size (nominal), no batch (drop), batches that differ by at most one record (balanced), or a short first batch (front); one of own, nominal, drop, balanced, front.
+        last_batch: how left-over records are handled: a short last batch divided by its own size (own) or by the batch size (nominal), no batch (drop), batches that differ by at most one record (balanced), or a short first batch (front); one of own, nominal, drop, balanced, front.
         permutation: whether the random order and its seed stay secret for ever; one of public, secret.
         lipschitz: Lipschitz constant of the loss in the parameter; a number > 0 (gradient units).
         loss_class: what is known of every loss; lipschitz (a bounded gradient only) covers clipping. Default: convex-smooth if a smoothness is given, else lipschitz; one of convex-smooth, convex, smooth, lipschitz.
@@ -696,19 +696,19 @@ def shuffle(
         classes: number of classes of the softmax loss, each with a score of its own; a whole number from 2 to 1e+15.
         huber_threshold: size of a residual past which the huber loss is linear; a number > 0 (label units).
         tube: size of a residual up to which the insensitive loss is 0; a number >= 0 (label units).
-        radius: radius of a ball around 0 that holds the constraint set; 0 lies in the set; a number > 0 (parameter units).
+        radius: radius of a ball around 0 that contains the constraint set; 0 lies in the set; a number > 0 (parameter units).
         regularisation: weight of the regulariser (lambda/2) |w|^2; a number >= 0 (gradient units per parameter unit).
         clip: norm to which every record's gradient is clipped; a number > 0 (gradient units).
         model: what clipping is applied to: a linear model, where the loss of a record is a convex function of one number, <w, x> (an intercept is a feature), so that clipped gradients are those of a convex loss; capped, for a softmax whose slopes are capped and not shortened; or any; one of linear, capped, any.
-        step_size: step size of w - eta (gradient + Z); a number > 0 (parameter units per gradient unit).
+        step_size: step size; a step is w - eta (gradient + Z); a number > 0 (parameter units per gradient unit).
         noise_std: standard deviation per coordinate of the Gaussian Z; a number > 0 (gradient units).
-        noise_multiplier: noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
+        noise_multiplier: standard deviation of the noise on the sum of a batch's gradients, divided by the clipping norm (or the Lipschitz constant): noise_std = z x norm / batch_size, for full batches z x norm / records; a number > 0.
         laplace_scale: scale of the Laplace Z (one dimension); a number > 0 (gradient units).
         noise: kind of noise, where its scale is derived or solved for; one of gaussian, laplace.
         dimension: dimension of the parameter, for Laplace noise and for risks (default 1); a whole number from 1 to 1e+15 (coordinates).
         c1: constant of the noise schedule; a number > 0.
         c2: constant of the noise schedule; a number.
-        adjacency: what neighbouring data sets differ in: one record replaced by another, or by a null record (zero gradient; also called zero-out); with dp-sgd also a record added or removed, or either (add-remove); one of replace-one, null-record, add-remove, add, remove.
+        adjacency: how neighbouring data sets differ: one record replaced by another, or by a null record (zero gradient; also called zero-out); with dp-sgd also a record added or removed, or either (add-remove); one of replace-one, null-record, add-remove, add, remove.
         group_size: this many records differ, such as those of one person (default: 1); a whole number from 1 to 1e+15 (records).
         schedule: path of per-step values (CSV, NPY, NPZ, YAML).
         epsilon: the budget.
@@ -802,18 +802,18 @@ def online(
         classes: number of classes of the softmax loss, each with a score of its own; a whole number from 2 to 1e+15.
         huber_threshold: size of a residual past which the huber loss is linear; a number > 0 (label units).
         tube: size of a residual up to which the insensitive loss is 0; a number >= 0 (label units).
-        radius: radius of a ball around 0 that holds the constraint set; 0 lies in the set; a number > 0 (parameter units).
+        radius: radius of a ball around 0 that contains the constraint set; 0 lies in the set; a number > 0 (parameter units).
         regularisation: weight of the regulariser (lambda/2) |w|^2; a number >= 0 (gradient units per parameter unit).
         clip: norm to which every record's gradient is clipped; a number > 0 (gradient units).
         model: what clipping is applied to: a linear model, where the loss of a record is a convex function of one number, <w, x> (an intercept is a feature), so that clipped gradients are those of a convex loss; capped, for a softmax whose slopes are capped and not shortened; or any; one of linear, capped, any.
-        step_size: step size of w - eta (gradient + Z); a number > 0 (parameter units per gradient unit).
+        step_size: step size; a step is w - eta (gradient + Z); a number > 0 (parameter units per gradient unit).
         noise: kind of noise, where its scale is derived or solved for; one of gaussian, laplace.
         dimension: dimension of the parameter, for Laplace noise and for risks (default 1); a whole number from 1 to 1e+15 (coordinates).
         c1: constant of the noise schedule; a number > 0.
         c2: constant of the noise schedule; a number.
         decay_exponent: exponent of the noise schedule of a stream; a number > 0 and <= 64.
         schedule_factor: factor on every noise scale of the schedule; a number > 0.
-        adjacency: what neighbouring data sets differ in: one record replaced by another, or by a null record (zero gradient; also called zero-out); with dp-sgd also a record added or removed, or either (add-remove); one of replace-one, null-record, add-remove, add, remove.
+        adjacency: how neighbouring data sets differ: one record replaced by another, or by a null record (zero gradient; also called zero-out); with dp-sgd also a record added or removed, or either (add-remove); one of replace-one, null-record, add-remove, add, remove.
         group_size: this many records differ, such as those of one person (default: 1); a whole number from 1 to 1e+15 (records).
         epsilon: the budget.
         delta: the budget; a string such as "1e-5000" where no float can hold it.
@@ -905,7 +905,7 @@ def multi_epoch(
         steps: number of steps; a whole number from 1 to 1e+15 (steps).
         index: 1-based position of the differing record (default: the worst one); a whole number from 1 to 1e+15.
         batch_size: records per step; their mean gradient is used; a whole number from 1 to 1e+15 (records).
-        last_batch: what becomes of the records left over: a short last batch divided by its own size (own) or by the batch size (nominal), no batch (drop), batches that differ by at most one record (balanced), or a short first batch (front); one of own, nominal, drop, balanced, front.
+        last_batch: how left-over records are handled: a short last batch divided by its own size (own) or by the batch size (nominal), no batch (drop), batches that differ by at most one record (balanced), or a short first batch (front); one of own, nominal, drop, balanced, front.
         permutation: whether the random order and its seed stay secret for ever; one of public, secret.
         lipschitz: Lipschitz constant of the loss in the parameter; a number > 0 (gradient units).
         loss_class: what is known of every loss; lipschitz (a bounded gradient only) covers clipping. Default: convex-smooth if a smoothness is given, else lipschitz; one of convex-smooth, convex, smooth, lipschitz.
@@ -920,20 +920,20 @@ def multi_epoch(
         classes: number of classes of the softmax loss, each with a score of its own; a whole number from 2 to 1e+15.
         huber_threshold: size of a residual past which the huber loss is linear; a number > 0 (label units).
         tube: size of a residual up to which the insensitive loss is 0; a number >= 0 (label units).
-        radius: radius of a ball around 0 that holds the constraint set; 0 lies in the set; a number > 0 (parameter units).
+        radius: radius of a ball around 0 that contains the constraint set; 0 lies in the set; a number > 0 (parameter units).
         regularisation: weight of the regulariser (lambda/2) |w|^2; a number >= 0 (gradient units per parameter unit).
         clip: norm to which every record's gradient is clipped; a number > 0 (gradient units).
         model: what clipping is applied to: a linear model, where the loss of a record is a convex function of one number, <w, x> (an intercept is a feature), so that clipped gradients are those of a convex loss; capped, for a softmax whose slopes are capped and not shortened; or any; one of linear, capped, any.
-        step_size: step size of w - eta (gradient + Z); a number > 0 (parameter units per gradient unit).
+        step_size: step size; a step is w - eta (gradient + Z); a number > 0 (parameter units per gradient unit).
         noise_std: standard deviation per coordinate of the Gaussian Z; a number > 0 (gradient units).
-        noise_multiplier: noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
+        noise_multiplier: standard deviation of the noise on the sum of a batch's gradients, divided by the clipping norm (or the Lipschitz constant): noise_std = z x norm / batch_size, for full batches z x norm / records; a number > 0.
         laplace_scale: scale of the Laplace Z (one dimension); a number > 0 (gradient units).
         noise: kind of noise, where its scale is derived or solved for; one of gaussian, laplace.
         dimension: dimension of the parameter, for Laplace noise and for risks (default 1); a whole number from 1 to 1e+15 (coordinates).
         langevin_std: sigma of w - eta gradient + sqrt(2 eta) sigma N(0, 1), in place of noise_std; a number > 0.
         epoch_epsilon: epsilon of one pass, of an algorithm known by its (epsilon, delta) alone; a number >= 0.
         epoch_delta: delta of one pass, 0 for pure privacy; a number >= 0 and < 1.
-        adjacency: what neighbouring data sets differ in: one record replaced by another, or by a null record (zero gradient; also called zero-out); with dp-sgd also a record added or removed, or either (add-remove); one of replace-one, null-record, add-remove, add, remove.
+        adjacency: how neighbouring data sets differ: one record replaced by another, or by a null record (zero gradient; also called zero-out); with dp-sgd also a record added or removed, or either (add-remove); one of replace-one, null-record, add-remove, add, remove.
         group_size: this many records differ, such as those of one person (default: 1); a whole number from 1 to 1e+15 (records).
         epsilon: the budget.
         delta: the budget; a string such as "1e-5000" where no float can hold it.
@@ -1034,11 +1034,11 @@ def dp_sgd(
         uses: steps of an epoch that each record is in, with balls-in-bins; an epoch then has uses x records/batch_size steps (default: 1); a whole number from 1 to 1e+15 (steps).
         schedule_factor: factor on every noise scale of the schedule; a number > 0.
         clip: norm to which every record's gradient is clipped; a number > 0 (gradient units).
-        noise_multiplier: noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
+        noise_multiplier: standard deviation of the noise on the sum of a batch's gradients, divided by the clipping norm (or the Lipschitz constant): noise_std = z x norm / batch_size, for full batches z x norm / records; a number > 0.
         noise_std: standard deviation per coordinate of the Gaussian Z; a number > 0 (gradient units).
         model: what clipping is applied to: a linear model, where the loss of a record is a convex function of one number, <w, x> (an intercept is a feature), so that clipped gradients are those of a convex loss; capped, for a softmax whose slopes are capped and not shortened; or any; one of linear, capped, any.
         smoothness: Lipschitz constant of the gradient of the loss; a number >= 0 (gradient units per parameter unit).
-        step_size: step size of w - eta (gradient + Z); a number > 0 (parameter units per gradient unit).
+        step_size: step size; a step is w - eta (gradient + Z); a number > 0 (parameter units per gradient unit).
         diameter: diameter of the constraint set; a number > 0 (parameter units).
         loss: a loss of a linear model, from which its constants follow; one of hinge, absolute, insensitive, logistic, huber, squares, softmax.
         feature_bound: largest norm of a feature vector; a number > 0 (feature units).
@@ -1047,9 +1047,9 @@ def dp_sgd(
         classes: number of classes of the softmax loss, each with a score of its own; a whole number from 2 to 1e+15.
         huber_threshold: size of a residual past which the huber loss is linear; a number > 0 (label units).
         tube: size of a residual up to which the insensitive loss is 0; a number >= 0 (label units).
-        radius: radius of a ball around 0 that holds the constraint set; 0 lies in the set; a number > 0 (parameter units).
+        radius: radius of a ball around 0 that contains the constraint set; 0 lies in the set; a number > 0 (parameter units).
         regularisation: weight of the regulariser (lambda/2) |w|^2; a number >= 0 (gradient units per parameter unit).
-        adjacency: what neighbouring data sets differ in: one record replaced by another, or by a null record (zero gradient; also called zero-out); with dp-sgd also a record added or removed, or either (add-remove); one of replace-one, null-record, add-remove, add, remove.
+        adjacency: how neighbouring data sets differ: one record replaced by another, or by a null record (zero gradient; also called zero-out); with dp-sgd also a record added or removed, or either (add-remove); one of replace-one, null-record, add-remove, add, remove.
         group_size: this many records differ, such as those of one person (default: 1); a whole number from 1 to 1e+15 (records).
         lipschitz: Lipschitz constant of the loss in the parameter; a number > 0 (gradient units).
         holder_exponent: exponent of |grad l(w) - grad l(v)| <= L |w - v|^alpha, for all w, v: 1 where smooth, 0 where Lipschitz; a number >= 0 and <= 1.
@@ -1135,12 +1135,12 @@ def dp_ftrl(
         participations: in how many steps a record is used at most (default: epochs); a whole number from 1 to 1e+15 (steps).
         separation: steps from one use of a record to its next one, at least (default: those of an epoch); a whole number from 1 to 1e+15 (steps).
         clip: norm to which every record's gradient is clipped; a number > 0 (gradient units).
-        noise_multiplier: noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
+        noise_multiplier: standard deviation of the noise on the sum of a batch's gradients, divided by the clipping norm (or the Lipschitz constant): noise_std = z x norm / batch_size, for full batches z x norm / records; a number > 0.
         scaling: what the noise multiplier is over: the clipping norm alone, with noise added to C times the gradients (matrix); times the largest norm of a column of C (columns); or times what one record moves C times the gradients by (sensitivity); one of matrix, columns, sensitivity.
         momentum: share of the last update that the next one keeps; for the noise in the iterates alone; a number >= 0 and < 1.
         decay: share of the iterate that a step takes away: learning rate times weight decay; for the noise in iterates alone; a number >= 0 and < 1.
         cool_down: share of the steps, the last ones, over which the learning rate falls to 0; for the noise in the iterates alone; a number >= 0 and <= 1.
-        adjacency: what neighbouring data sets differ in: one record replaced by another, or by a null record (zero gradient; also called zero-out); with dp-sgd also a record added or removed, or either (add-remove); one of replace-one, null-record, add-remove, add, remove.
+        adjacency: how neighbouring data sets differ: one record replaced by another, or by a null record (zero gradient; also called zero-out); with dp-sgd also a record added or removed, or either (add-remove); one of replace-one, null-record, add-remove, add, remove.
         group_size: this many records differ, such as those of one person (default: 1); a whole number from 1 to 1e+15 (records).
         schedule: path of per-step values (CSV, NPY, NPZ, YAML).
         epsilon: the budget.
@@ -1239,9 +1239,9 @@ def utility(
         classes: number of classes of the softmax loss, each with a score of its own; a whole number from 2 to 1e+15.
         huber_threshold: size of a residual past which the huber loss is linear; a number > 0 (label units).
         tube: size of a residual up to which the insensitive loss is 0; a number >= 0 (label units).
-        radius: radius of a ball around 0 that holds the constraint set; 0 lies in the set; a number > 0 (parameter units).
+        radius: radius of a ball around 0 that contains the constraint set; 0 lies in the set; a number > 0 (parameter units).
         regularisation: weight of the regulariser (lambda/2) |w|^2; a number >= 0 (gradient units per parameter unit).
-        step_size: step size of w - eta (gradient + Z); a number > 0 (parameter units per gradient unit).
+        step_size: step size; a step is w - eta (gradient + Z); a number > 0 (parameter units per gradient unit).
         noise_std: standard deviation per coordinate of the Gaussian Z; a number > 0 (gradient units).
         failure_probability: probability with which a bound on the risk may fail; a number > 0 and < 1.
         epsilon: the budget.
@@ -1355,15 +1355,15 @@ def statement(
         records: number of records; one pass uses each once; a whole number from 1 to 1e+15 (records).
         index: 1-based position of the differing record (default: the worst one); a whole number from 1 to 1e+15.
         batch_size: records per step; their mean gradient is used; a whole number from 1 to 1e+15 (records).
-        last_batch: what becomes of the records left over: a short last batch divided by its own size (own) or by the batch size (nominal), no batch (drop), batches that differ by at most one record (balanced), or a short first batch (front); one of own, nominal, drop, balanced, front.
+        last_batch: how left-over records are handled: a short last batch divided by its own size (own) or by the batch size (nominal), no batch (drop), batches that differ by at most one record (balanced), or a short first batch (front); one of own, nominal, drop, balanced, front.
         lipschitz: Lipschitz constant of the loss in the parameter; a number > 0 (gradient units).
         smoothness: Lipschitz constant of the gradient of the loss; a number >= 0 (gradient units per parameter unit).
         strong_convexity: strong convexity of the loss: no curvature is below it; 0 when merely convex, negative when weakly convex; a number (gradient units per parameter unit).
-        step_size: step size of w - eta (gradient + Z); a number > 0 (parameter units per gradient unit).
+        step_size: step size; a step is w - eta (gradient + Z); a number > 0 (parameter units per gradient unit).
         noise_std: standard deviation per coordinate of the Gaussian Z; a number > 0 (gradient units).
-        noise_multiplier: noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
+        noise_multiplier: standard deviation of the noise on the sum of a batch's gradients, divided by the clipping norm (or the Lipschitz constant): noise_std = z x norm / batch_size, for full batches z x norm / records; a number > 0.
         diameter: diameter of the constraint set; a number > 0 (parameter units).
-        adjacency: what neighbouring data sets differ in: one record replaced by another, or by a null record (zero gradient; also called zero-out); with dp-sgd also a record added or removed, or either (add-remove); one of replace-one, null-record, add-remove, add, remove.
+        adjacency: how neighbouring data sets differ: one record replaced by another, or by a null record (zero gradient; also called zero-out); with dp-sgd also a record added or removed, or either (add-remove); one of replace-one, null-record, add-remove, add, remove.
         group_size: this many records differ, such as those of one person (default: 1); a whole number from 1 to 1e+15 (records).
         loss: a loss of a linear model, from which its constants follow; one of hinge, absolute, insensitive, logistic, huber, squares, softmax.
         feature_bound: largest norm of a feature vector; a number > 0 (feature units).
@@ -1372,7 +1372,7 @@ def statement(
         classes: number of classes of the softmax loss, each with a score of its own; a whole number from 2 to 1e+15.
         huber_threshold: size of a residual past which the huber loss is linear; a number > 0 (label units).
         tube: size of a residual up to which the insensitive loss is 0; a number >= 0 (label units).
-        radius: radius of a ball around 0 that holds the constraint set; 0 lies in the set; a number > 0 (parameter units).
+        radius: radius of a ball around 0 that contains the constraint set; 0 lies in the set; a number > 0 (parameter units).
         regularisation: weight of the regulariser (lambda/2) |w|^2; a number >= 0 (gradient units per parameter unit).
         clip: norm to which every record's gradient is clipped; a number > 0 (gradient units).
         model: what clipping is applied to: a linear model, where the loss of a record is a convex function of one number, <w, x> (an intercept is a feature), so that clipped gradients are those of a convex loss; capped, for a softmax whose slopes are capped and not shortened; or any; one of linear, capped, any.
@@ -1515,15 +1515,15 @@ def explain(
         records: number of records; one pass uses each once; a whole number from 1 to 1e+15 (records).
         index: 1-based position of the differing record (default: the worst one); a whole number from 1 to 1e+15.
         batch_size: records per step; their mean gradient is used; a whole number from 1 to 1e+15 (records).
-        last_batch: what becomes of the records left over: a short last batch divided by its own size (own) or by the batch size (nominal), no batch (drop), batches that differ by at most one record (balanced), or a short first batch (front); one of own, nominal, drop, balanced, front.
+        last_batch: how left-over records are handled: a short last batch divided by its own size (own) or by the batch size (nominal), no batch (drop), batches that differ by at most one record (balanced), or a short first batch (front); one of own, nominal, drop, balanced, front.
         lipschitz: Lipschitz constant of the loss in the parameter; a number > 0 (gradient units).
         smoothness: Lipschitz constant of the gradient of the loss; a number >= 0 (gradient units per parameter unit).
         strong_convexity: strong convexity of the loss: no curvature is below it; 0 when merely convex, negative when weakly convex; a number (gradient units per parameter unit).
-        step_size: step size of w - eta (gradient + Z); a number > 0 (parameter units per gradient unit).
+        step_size: step size; a step is w - eta (gradient + Z); a number > 0 (parameter units per gradient unit).
         noise_std: standard deviation per coordinate of the Gaussian Z; a number > 0 (gradient units).
-        noise_multiplier: noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
+        noise_multiplier: standard deviation of the noise on the sum of a batch's gradients, divided by the clipping norm (or the Lipschitz constant): noise_std = z x norm / batch_size, for full batches z x norm / records; a number > 0.
         diameter: diameter of the constraint set; a number > 0 (parameter units).
-        adjacency: what neighbouring data sets differ in: one record replaced by another, or by a null record (zero gradient; also called zero-out); with dp-sgd also a record added or removed, or either (add-remove); one of replace-one, null-record, add-remove, add, remove.
+        adjacency: how neighbouring data sets differ: one record replaced by another, or by a null record (zero gradient; also called zero-out); with dp-sgd also a record added or removed, or either (add-remove); one of replace-one, null-record, add-remove, add, remove.
         group_size: this many records differ, such as those of one person (default: 1); a whole number from 1 to 1e+15 (records).
         loss: a loss of a linear model, from which its constants follow; one of hinge, absolute, insensitive, logistic, huber, squares, softmax.
         feature_bound: largest norm of a feature vector; a number > 0 (feature units).
@@ -1532,7 +1532,7 @@ def explain(
         classes: number of classes of the softmax loss, each with a score of its own; a whole number from 2 to 1e+15.
         huber_threshold: size of a residual past which the huber loss is linear; a number > 0 (label units).
         tube: size of a residual up to which the insensitive loss is 0; a number >= 0 (label units).
-        radius: radius of a ball around 0 that holds the constraint set; 0 lies in the set; a number > 0 (parameter units).
+        radius: radius of a ball around 0 that contains the constraint set; 0 lies in the set; a number > 0 (parameter units).
         regularisation: weight of the regulariser (lambda/2) |w|^2; a number >= 0 (gradient units per parameter unit).
         clip: norm to which every record's gradient is clipped; a number > 0 (gradient units).
         model: what clipping is applied to: a linear model, where the loss of a record is a convex function of one number, <w, x> (an intercept is a feature), so that clipped gradients are those of a convex loss; capped, for a softmax whose slopes are capped and not shortened; or any; one of linear, capped, any.
@@ -1679,15 +1679,15 @@ def cite(
         records: number of records; one pass uses each once; a whole number from 1 to 1e+15 (records).
         index: 1-based position of the differing record (default: the worst one); a whole number from 1 to 1e+15.
         batch_size: records per step; their mean gradient is used; a whole number from 1 to 1e+15 (records).
-        last_batch: what becomes of the records left over: a short last batch divided by its own size (own) or by the batch size (nominal), no batch (drop), batches that differ by at most one record (balanced), or a short first batch (front); one of own, nominal, drop, balanced, front.
+        last_batch: how left-over records are handled: a short last batch divided by its own size (own) or by the batch size (nominal), no batch (drop), batches that differ by at most one record (balanced), or a short first batch (front); one of own, nominal, drop, balanced, front.
         lipschitz: Lipschitz constant of the loss in the parameter; a number > 0 (gradient units).
         smoothness: Lipschitz constant of the gradient of the loss; a number >= 0 (gradient units per parameter unit).
         strong_convexity: strong convexity of the loss: no curvature is below it; 0 when merely convex, negative when weakly convex; a number (gradient units per parameter unit).
-        step_size: step size of w - eta (gradient + Z); a number > 0 (parameter units per gradient unit).
+        step_size: step size; a step is w - eta (gradient + Z); a number > 0 (parameter units per gradient unit).
         noise_std: standard deviation per coordinate of the Gaussian Z; a number > 0 (gradient units).
-        noise_multiplier: noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
+        noise_multiplier: standard deviation of the noise on the sum of a batch's gradients, divided by the clipping norm (or the Lipschitz constant): noise_std = z x norm / batch_size, for full batches z x norm / records; a number > 0.
         diameter: diameter of the constraint set; a number > 0 (parameter units).
-        adjacency: what neighbouring data sets differ in: one record replaced by another, or by a null record (zero gradient; also called zero-out); with dp-sgd also a record added or removed, or either (add-remove); one of replace-one, null-record, add-remove, add, remove.
+        adjacency: how neighbouring data sets differ: one record replaced by another, or by a null record (zero gradient; also called zero-out); with dp-sgd also a record added or removed, or either (add-remove); one of replace-one, null-record, add-remove, add, remove.
         group_size: this many records differ, such as those of one person (default: 1); a whole number from 1 to 1e+15 (records).
         loss: a loss of a linear model, from which its constants follow; one of hinge, absolute, insensitive, logistic, huber, squares, softmax.
         feature_bound: largest norm of a feature vector; a number > 0 (feature units).
@@ -1696,7 +1696,7 @@ def cite(
         classes: number of classes of the softmax loss, each with a score of its own; a whole number from 2 to 1e+15.
         huber_threshold: size of a residual past which the huber loss is linear; a number > 0 (label units).
         tube: size of a residual up to which the insensitive loss is 0; a number >= 0 (label units).
-        radius: radius of a ball around 0 that holds the constraint set; 0 lies in the set; a number > 0 (parameter units).
+        radius: radius of a ball around 0 that contains the constraint set; 0 lies in the set; a number > 0 (parameter units).
         regularisation: weight of the regulariser (lambda/2) |w|^2; a number >= 0 (gradient units per parameter unit).
         clip: norm to which every record's gradient is clipped; a number > 0 (gradient units).
         model: what clipping is applied to: a linear model, where the loss of a record is a convex function of one number, <w, x> (an intercept is a feature), so that clipped gradients are those of a convex loss; capped, for a softmax whose slopes are capped and not shortened; or any; one of linear, capped, any.
@@ -2029,20 +2029,20 @@ def train(
         classes: number of classes of the softmax loss, each with a score of its own; a whole number from 2 to 1e+15.
         huber_threshold: size of a residual past which the huber loss is linear; a number > 0 (label units).
         tube: size of a residual up to which the insensitive loss is 0; a number >= 0 (label units).
-        radius: radius of a ball around 0 that holds the constraint set; 0 lies in the set; a number > 0 (parameter units).
+        radius: radius of a ball around 0 that contains the constraint set; 0 lies in the set; a number > 0 (parameter units).
         regularisation: weight of the regulariser (lambda/2) |w|^2; a number >= 0 (gradient units per parameter unit).
         records: number of records; one pass uses each once; a whole number from 1 to 1e+15 (records).
         dimension: dimension of the parameter, for Laplace noise and for risks (default 1); a whole number from 1 to 1e+15 (coordinates).
         epochs: number of passes over the records; a whole number from 1 to 1e+15 (passes).
         steps: number of steps; a whole number from 1 to 1e+15 (steps).
         batch_size: records per step; their mean gradient is used; a whole number from 1 to 1e+15 (records).
-        last_batch: what becomes of the records left over: a short last batch divided by its own size (own) or by the batch size (nominal), no batch (drop), batches that differ by at most one record (balanced), or a short first batch (front); one of own, nominal, drop, balanced, front.
+        last_batch: how left-over records are handled: a short last batch divided by its own size (own) or by the batch size (nominal), no batch (drop), batches that differ by at most one record (balanced), or a short first batch (front); one of own, nominal, drop, balanced, front.
         permutation: whether the random order and its seed stay secret for ever; one of public, secret.
-        step_size: step size of w - eta (gradient + Z); a number > 0 (parameter units per gradient unit).
+        step_size: step size; a step is w - eta (gradient + Z); a number > 0 (parameter units per gradient unit).
         clip: norm to which every record's gradient is clipped; a number > 0 (gradient units).
         model: what clipping is applied to: a linear model, where the loss of a record is a convex function of one number, <w, x> (an intercept is a feature), so that clipped gradients are those of a convex loss; capped, for a softmax whose slopes are capped and not shortened; or any; one of linear, capped, any.
         noise_std: standard deviation per coordinate of the Gaussian Z; a number > 0 (gradient units).
-        noise_multiplier: noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
+        noise_multiplier: standard deviation of the noise on the sum of a batch's gradients, divided by the clipping norm (or the Lipschitz constant): noise_std = z x norm / batch_size, for full batches z x norm / records; a number > 0.
         laplace_scale: scale of the Laplace Z (one dimension); a number > 0 (gradient units).
         noise: kind of noise, where its scale is derived or solved for; one of gaussian, laplace.
         c1: constant of the noise schedule; a number > 0.
@@ -2184,15 +2184,15 @@ def audit(
         records: number of records; one pass uses each once; a whole number from 1 to 1e+15 (records).
         index: 1-based position of the differing record (default: the worst one); a whole number from 1 to 1e+15.
         batch_size: records per step; their mean gradient is used; a whole number from 1 to 1e+15 (records).
-        last_batch: what becomes of the records left over: a short last batch divided by its own size (own) or by the batch size (nominal), no batch (drop), batches that differ by at most one record (balanced), or a short first batch (front); one of own, nominal, drop, balanced, front.
+        last_batch: how left-over records are handled: a short last batch divided by its own size (own) or by the batch size (nominal), no batch (drop), batches that differ by at most one record (balanced), or a short first batch (front); one of own, nominal, drop, balanced, front.
         lipschitz: Lipschitz constant of the loss in the parameter; a number > 0 (gradient units).
         smoothness: Lipschitz constant of the gradient of the loss; a number >= 0 (gradient units per parameter unit).
         strong_convexity: strong convexity of the loss: no curvature is below it; 0 when merely convex, negative when weakly convex; a number (gradient units per parameter unit).
-        step_size: step size of w - eta (gradient + Z); a number > 0 (parameter units per gradient unit).
+        step_size: step size; a step is w - eta (gradient + Z); a number > 0 (parameter units per gradient unit).
         noise_std: standard deviation per coordinate of the Gaussian Z; a number > 0 (gradient units).
-        noise_multiplier: noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records; a number > 0.
+        noise_multiplier: standard deviation of the noise on the sum of a batch's gradients, divided by the clipping norm (or the Lipschitz constant): noise_std = z x norm / batch_size, for full batches z x norm / records; a number > 0.
         diameter: diameter of the constraint set; a number > 0 (parameter units).
-        adjacency: what neighbouring data sets differ in: one record replaced by another, or by a null record (zero gradient; also called zero-out); with dp-sgd also a record added or removed, or either (add-remove); one of replace-one, null-record, add-remove, add, remove.
+        adjacency: how neighbouring data sets differ: one record replaced by another, or by a null record (zero gradient; also called zero-out); with dp-sgd also a record added or removed, or either (add-remove); one of replace-one, null-record, add-remove, add, remove.
         group_size: this many records differ, such as those of one person (default: 1); a whole number from 1 to 1e+15 (records).
         loss: a loss of a linear model, from which its constants follow; one of hinge, absolute, insensitive, logistic, huber, squares, softmax.
         feature_bound: largest norm of a feature vector; a number > 0 (feature units).
@@ -2201,7 +2201,7 @@ def audit(
         classes: number of classes of the softmax loss, each with a score of its own; a whole number from 2 to 1e+15.
         huber_threshold: size of a residual past which the huber loss is linear; a number > 0 (label units).
         tube: size of a residual up to which the insensitive loss is 0; a number >= 0 (label units).
-        radius: radius of a ball around 0 that holds the constraint set; 0 lies in the set; a number > 0 (parameter units).
+        radius: radius of a ball around 0 that contains the constraint set; 0 lies in the set; a number > 0 (parameter units).
         regularisation: weight of the regulariser (lambda/2) |w|^2; a number >= 0 (gradient units per parameter unit).
         clip: norm to which every record's gradient is clipped; a number > 0 (gradient units).
         model: what clipping is applied to: a linear model, where the loss of a record is a convex function of one number, <w, x> (an intercept is a feature), so that clipped gradients are those of a convex loss; capped, for a softmax whose slopes are capped and not shortened; or any; one of linear, capped, any.

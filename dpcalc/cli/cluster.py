@@ -20,7 +20,7 @@ class There(NamedTuple):
     """Machines that compute.
 
     Attributes:
-        address: of a dask scheduler, or ``local``.
+        address: the address of a dask scheduler, or ``local``.
         insecure: whether a connection without TLS is allowed.
         workers: the number of processes of a local cluster; None: one per processor.
         memory: the limit of each in GiB, or None.
@@ -68,12 +68,12 @@ def cluster_options(what: str) -> Callable[[Callable[..., Any]], Callable[..., A
 
     def add(command: Callable[..., Any]) -> Callable[..., Any]:
         insecure = click.option(
-            "--insecure", is_flag=True, help="Let --cluster use a network without TLS, where answers can be forged."
+            "--insecure", is_flag=True, help="Let --cluster connect without TLS; answers can then be forged."
         )
         where = click.option(
             "--cluster",
             metavar="ADDRESS",
-            help=f"Machines that compute the {what}: dask's tls://HOST:PORT; local: processes of this one.",
+            help=f"Compute the {what} on the machines of dask's tls://HOST:PORT; local: in processes on this machine.",
         )
         return where(insecure(command))
 

@@ -1,4 +1,4 @@
-"""The entry point: lazily loaded subcommands, and every failure as one line, a hint and an exit code."""
+"""The entry point: loads commands on use, and turns every failure into one line, a hint and an exit code."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from dpcalc.references import read
 from dpcalc.version import __version__
 
 COMPLETE = "_DPCALC_COMPLETE"
-"""The variable by which a completion script asks for words."""
+"""The environment variable of a completion script."""
 
 
 class _NoSuchCommand(click.UsageError):
@@ -71,7 +71,7 @@ class _LazyGroup(WithHelp, click.Group):
         formatter.write(f"\n{rare}: {', '.join(names)}.\nOptions: --version, --no-pager, -h, --help\n")
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        """Return the parameters; the page of all commands has one size."""
+        """Return the parameters without --help-all: this page has one length."""
         return [*self.params, *self._help_options(ctx)[:1]]
 
 
@@ -93,7 +93,7 @@ def _page_nothing(context: click.Context, _: click.Parameter, asked: bool) -> No
 )  # fmt: skip
 @click.option(
     "--no-pager", is_flag=True, expose_value=False, is_eager=True, callback=_page_nothing,
-    help="Show long answers whole, as PAGER=cat does.",
+    help="Print long answers without a pager.",
 )  # fmt: skip
 def cli() -> None:
     """How private is this training run, what noise does it need, what does it cost?
@@ -162,7 +162,7 @@ def _code_of(arguments: Sequence[str]) -> int:
         return shell_complete(cli, {}, "dpcalc", COMPLETE, asked)
     with output.whole_streams() as streams:
         code = _run(list(arguments))
-    # A lost warning must not look like none.
+    # A warning that could not be printed must not look like success.
     return 2 if code == 0 and streams.lost else code
 
 

@@ -136,7 +136,7 @@ def run_cases(
     with _progress(here) as shown:
         cases = [evaluate(values, askers.alone if single else askers.among_others) for values in shown]
     if chosen is None and cases and not any(case.best for case in cases):
-        evaluate(combinations[0], askers.alone)  # nothing holds anywhere: say why as for a single case
+        evaluate(combinations[0], askers.alone)  # no bound applies to any case: say why, as for a single case
     return cases, output
 
 
@@ -245,7 +245,7 @@ def parameter_options(command: str) -> Decorator:
 
 
 def training_options(command: str) -> Decorator:
-    """Return the decorator that adds a command's parameters, the budget, gates and how to print; -o is the model's."""
+    """Return the decorator that adds a command's parameters, the budget, gates and output options; -o is the model."""
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         function = output_options(function, written="Write the model to FILE.json or FILE.npz, atomically.")
@@ -266,7 +266,7 @@ def known_options(function: Callable[..., Any]) -> Callable[..., Any]:
         function = _option(PARAMETERS[name])(function)
     function = click.option(
         "--rdp", metavar="TEXT", multiple=True,
-        help="known: bounds on the Renyi divergence, 'order=8 epsilon=1' or 'order=2,8 epsilon=0.1,1'. Repeatable.",
+        help="Known bounds on the Renyi divergence: 'order=8 epsilon=1' or 'order=2,8 epsilon=0.1,1'. Repeatable.",
     )(function)  # fmt: skip
     for name in reversed([name for name in KNOWN if name != "to"]):
         function = _option(KNOWN[name])(function)
@@ -290,7 +290,7 @@ def _with_parameters(function: Callable[..., Any], command: str, question: tuple
     record = COMMANDS[command]
     for name in reversed((*record.parameters, *question)):
         parameter = PARAMETERS[name]
-        if name == "algorithm":  # it is one of the command's own
+        if name == "algorithm":  # one of the command's own algorithms
             parameter = parameter._replace(choices=record.algorithms + (("all",) if record.compares else ()))
         function = _option(parameter)(function)
     return function
@@ -324,27 +324,27 @@ _RISKS = (
     click.option(
         "--fpr",
         metavar="LIST",
-        help="False-positive rates at which --risk gives true-positive rates. [0.001,0.01,0.1]",
+        help="False-positive rates for the true-positive rates of --risk. [0.001,0.01,0.1]",
     ),
     click.option(
         "--prior",
         metavar="LIST",
-        help="Prior probabilities that the record is there, for how often a guess is right. [0.5]",
+        help="Prior probabilities that the record is present, for the success rate of a guess. [0.5]",
     ),
     click.option(
-        "--baseline", metavar="LIST", help="Probabilities to guess a secret of the record right without the release."
+        "--baseline", metavar="LIST", help="Probabilities of guessing a secret of the record without the release."
     ),
 )
 
 _SCHEDULE = click.option(
-    "--schedule", type=FILE, help="Values per step (of dp-sgd per phase): CSV with a header, NPY, NPZ, YAML."
+    "--schedule", type=FILE, help="Values per step (dp-sgd: per phase): CSV with a header, NPY, NPZ, YAML."
 )
 
 _MATRIX = click.option(
-    "--matrix", "schedule", type=FILE, help="The matrix C: NPY, or CSV without a header, a row for every step."
+    "--matrix", "schedule", type=FILE, help="The matrix C: NPY, or CSV without a header, one row per step."
 )
 
-_ATTACKS = (click.option("--risk", is_flag=True, help="What an attacker can do, beside the answer."), *_RISKS)
+_ATTACKS = (click.option("--risk", is_flag=True, help="Also show what an attacker can do."), *_RISKS)
 
 _QUESTION = (
     click.option(
@@ -354,6 +354,6 @@ _QUESTION = (
     _GATES,
     click.option(
         "--certify", is_flag=True,
-        help="Prove every guarantee in ball arithmetic; exit 3 if the best is not provable so.",
+        help="Prove every guarantee in ball arithmetic; exit 3 if the best one cannot be proved.",
     ),
 )  # fmt: skip

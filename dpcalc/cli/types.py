@@ -1,4 +1,4 @@
-"""Parameter types of the command line: numbers as people write them, and sweeps of them."""
+"""Parameter types of the command line: numbers, sweeps, words and file names."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ else:
 
 
 def refuse_files(words: Sequence[str]) -> None:
-    """Refuse a command line in which an option is the name of a file, or leads into a folder of that name.
+    """Refuse a command line in which an option is also the name of a file, or starts with the name of a folder.
 
-    After ``--`` there are no options; ``-`` stands for standard input there as well.
+    After ``--`` there are no options; ``-`` means standard input there too.
 
     Raises:
-        SpecError: one is.
+        SpecError: an option is also the name of a file.
     """
     end = words.index("--") if "--" in words else len(words)
     for number, word in enumerate(words):
@@ -34,30 +34,30 @@ def refuse_files(words: Sequence[str]) -> None:
         if (option or word == "-") and os.path.lexists(word.split(os.sep)[0]):
             meant = "an option" if option and word != "-" else "standard input or output"
             raise SpecError(
-                f"{word} is {meant}, and the name of a file here",
-                f"write ./{word} for the file, or -- before all files; to mean {meant}, rename the file",
+                f"{word} is {meant}, and also the name of a file here",
+                f"write ./{word} for the file, or -- before all files; for {meant}, rename the file",
             )
 
 
 def refuse_selecting(pattern: str | None) -> None:
-    """Refuse a selection of cases by their names that is the name of a file.
+    """Refuse a pattern for --run that is the name of a file.
 
     Raises:
-        SpecError: it is.
+        SpecError: it is the name of a file.
     """
     if pattern is not None and os.path.lexists(pattern):
         shown = printable(pattern)
         raise SpecError(
-            f"--run {shown} is the name of a file, and chooses cases by theirs",
+            f"--run {shown} is the name of a file, but --run selects cases by name",
             f"for a case of that name: --run '^{shown}$'",
         )
 
 
 def number_of(flag: str, typed: str) -> float:
-    """Return the number that an option is.
+    """Return the value of an option as a number.
 
     Raises:
-        SpecError: it is none.
+        SpecError: it is not a number.
     """
     try:
         return parse_number(typed)
@@ -73,20 +73,20 @@ class Delta(NamedTuple):
 
 
 OF_RECORDS = ("1/n", "1/records")
-"""How delta may be typed as one over the number of records."""
+"""The spelling of delta as one over the number of records."""
 ONE_OVER_RECORDS = Delta(math.nan, math.nan)
 
 
 def delta_of(typed: Delta, records: int | None) -> Delta:
-    """Return delta, where it was typed as 1/n with the number of records for n.
+    """Return delta; if it was typed as 1/n, one over the number of records.
 
     Raises:
-        SpecError: there is no number of records, or it is 1.
+        SpecError: delta is 1/n, and the number of records is unknown or 1.
     """
     if typed is not ONE_OVER_RECORDS:
         return typed
     if records is None or records < 2:
-        raise SpecError("--delta 1/n is over the number of records", "give --records of at least 2, or a number")
+        raise SpecError("--delta 1/n needs the number of records", "give --records of at least 2, or a number")
     return Delta(*parse_delta(f"1/{records}"))
 
 
@@ -109,7 +109,7 @@ class Sweep(_ParamType):
 
 
 class DeltaSweep(Sweep):
-    """As `Sweep`, for delta: values far below the smallest double keep their logarithm, and 1/n is of the records."""
+    """As `Sweep`, for delta: values below the smallest double keep their logarithm, and 1/n is allowed."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the list of `Delta`."""
@@ -126,7 +126,7 @@ class DeltaSweep(Sweep):
 
 
 class Choice(_ParamType):
-    """One of a few words, or several separated by commas, or ``all`` where that is a choice; converts to a list."""
+    """One or several words, separated by commas, or ``all`` if that is a choice; converts to a list."""
 
     name = "word"
 
@@ -159,7 +159,7 @@ def completed(words: Iterable[str], incomplete: str) -> list[Any]:
 
 
 class Word(_ParamType):
-    """A text, as typed, for which a shell is offered some words."""
+    """A text, as typed, with completions for the shell."""
 
     name = "text"
 
@@ -200,47 +200,47 @@ SECTIONS = {
     "Ask": {
         "dp-sgd": "DP-SGD with clipped gradients, as Opacus runs it.",
         "dp-ftrl": "Correlated noise: DP-FTRL, trees, banded matrices.",
-        "compare": "Every bound that applies to one described run, best first.",
+        "compare": "All bounds that apply to a described run, best first.",
         "multi-epoch": "Many passes: ordered, shuffled or sampled; hidden iterates.",
         "shuffle": "One pass in a random order; fixed noise or noise tuned to n.",
-        "rdp": "One pass in a fixed order, whose iterates stay hidden.",
-        "ledger": "Several runs and queries about the same records, composed.",
-        "convert": "One notion of privacy in the words of another.",
+        "rdp": "One pass in a fixed order; the iterates stay hidden.",
+        "ledger": "Compose several runs and queries about the same records.",
+        "convert": "Convert a guarantee to another notion of privacy.",
         "risk": "What an attacker can do against a guarantee.",
         "utility": "What a budget costs: excess risk, noise, steps.",
     },
     "Check": {
-        "account": "What a run really spent, from its files; plan against run.",
-        "check": "Run recipe files: cases of any command, and their gates.",
+        "account": "What a run really spent, from its files; compared with its plan.",
+        "check": "Run recipe files: cases of any command, with gates.",
         "init": "Write a recipe from a training configuration.",
         "verify": "Recompute a privacy card, and compare every field.",
-        "audit": "Attack a run, and prove the least epsilon it can have.",
+        "audit": "Attack a run, for a lower bound on its epsilon.",
     },
     "Train": {
-        "train": "Run an algorithm on data, privately: budget in, model out.",
+        "train": "Train a private model: budget in, model out.",
         "model": "The coefficients of a trained model, and their noise.",
-        "predict": "Predict the target of rows by a model that train wrote.",
-        "evaluate": "How good a model is on test rows, plainly or privately.",
+        "predict": "Predict the target of rows with a trained model.",
+        "evaluate": "Evaluate a model on test rows, with or without privacy.",
     },
     "Look up": {
         "find": "Bounds, authors, theorems, figures, errata, parameters, topics.",
         "explain": "What a bound says, or why the best answer for a run is true.",
-        "bounds": "List the bounds, or those that apply to a run, and why.",
-        "statement": "A paragraph for a paper or a model card about a run.",
+        "bounds": "List all bounds, or those that apply to a run.",
+        "statement": "A paragraph about a run, for a paper or a model card.",
         "help": "What to type first; pages about topics; the proofs.",
     },
     "Rarer": {
         "online": "A growing stream with decaying noise.",
-        "unlearn": "Make a model forget records by noisy steps on those kept.",
-        "hockey-stick": "One record along a pass, ordered or stopped at random.",
+        "unlearn": "Make a model forget records by noisy steps on the others.",
+        "hockey-stick": "delta(epsilon) of one record in one pass.",
         "shifted": "Any noisy Lipschitz steps, with the best shifts.",
-        "merge": "One verdict from the reports of all shards of a check.",
+        "merge": "Merge the reports of all shards of a check.",
         "cite": "BibTeX of a bound, or of the best answer for a run.",
         "schema": "Print the JSON schema of a report, a recipe or a card.",
         "completions": "Print the completion script of a shell, or the manual page.",
     },
 }
-"""The commands as the help shows them, those of the last section by their names alone."""
+"""The commands in the sections of the help, which shows only the names of the last section."""
 
 COMMANDS = {name: text for commands in SECTIONS.values() for name, text in commands.items()}
 
@@ -248,7 +248,7 @@ MORE = (
     "account", "online", "risk", "ledger", "convert", "utility", "train", "audit", "predict", "evaluate", "model",
     "init", "check", "merge", "verify", "explain", "find", "bounds", "cite", "help", "schema", "completions",
 )  # fmt: skip
-"""The commands with code of their own; every other one is a row of `dpcalc.cli.runs.RUNS`."""
+"""The commands with their own module; the others are rows of `dpcalc.cli.runs.RUNS`."""
 
 BESIDE = {"cite": "explain", "schema": "completions"}
-"""Small commands, and the module of another command in which each stands under its own name."""
+"""Small commands -> the module of another command that defines them."""

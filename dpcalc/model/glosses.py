@@ -50,7 +50,7 @@ def gloss_of(algorithm: str) -> str:
 GLOSSED: dict[str, Glossed] = {
     "algorithm": Glossed("what is run", _ALGORITHMS),
     "adjacency": Glossed(
-        "what neighbouring data sets differ in",
+        "how neighbouring data sets differ",
         {
             "replace-one": "one record is replaced by another",
             "null-record": "one record's gradient becomes zero (also zero-out)",
@@ -64,7 +64,7 @@ GLOSSED: dict[str, Glossed] = {
         {"last": "the last iterate alone", "epoch": "the iterate after every epoch"},
     ),
     "last_batch": Glossed(
-        "what becomes of the records left over",
+        "how left-over records are handled",
         {
             "own": "a short last batch, divided by its own size",
             "nominal": "a short last batch, divided by the batch size",
@@ -139,7 +139,7 @@ GLOSSED: dict[str, Glossed] = {
         },
     ),
     "start": Glossed(
-        "what is known of the model that is to forget",
+        "what is known about the model before unlearning",
         {
             "distance": "how far it is from one that never saw the records",
             "minimiser": "it minimises a strongly convex mean loss",

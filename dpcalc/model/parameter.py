@@ -156,7 +156,7 @@ PARAMETERS: dict[str, Parameter] = {
         Parameter("algorithm", "", "what is run and released", choices=NAMED, synonyms=("method",)),
         Parameter(
             "adjacency", "",
-            "what neighbouring data sets differ in: one record replaced by another, or by a null record (zero "
+            "how neighbouring data sets differ: one record replaced by another, or by a null record (zero "
             "gradient; also called zero-out); with dp-sgd also a record added or removed, or either (add-remove)",
             choices=tuple(Adjacency), synonyms=("neighboring_relation", "neighbouring_relation"),
         ),
@@ -211,7 +211,7 @@ PARAMETERS: dict[str, Parameter] = {
             open_ends=Ends.HIGH,
         ),
         Parameter(
-            "radius", "R", "radius of a ball around 0 that holds the constraint set; 0 lies in the set", ("-R",),
+            "radius", "R", "radius of a ball around 0 that contains the constraint set; 0 lies in the set", ("-R",),
             "parameter units",
         ),
         Parameter(
@@ -227,7 +227,7 @@ PARAMETERS: dict[str, Parameter] = {
             unit="gradient units per parameter unit", low=-math.inf, synonyms=("convexity",),
         ),
         Parameter(
-            "step_size", "eta", "step size of w - eta (gradient + Z)", ("--eta",),
+            "step_size", "eta", "step size; a step is w - eta (gradient + Z)", ("--eta",),
             "parameter units per gradient unit", synonyms=("lr", "learning_rate", "stepsize"),
         ),
         Parameter(
@@ -236,8 +236,8 @@ PARAMETERS: dict[str, Parameter] = {
         ),
         Parameter(
             "noise_multiplier", "z",
-            "noise on the sum of a batch's gradients, over their largest norm (the clipping norm, or the Lipschitz "
-            "constant): noise_std = z x norm / batch_size, for all records z x norm / records",
+            "standard deviation of the noise on the sum of a batch's gradients, divided by the clipping norm (or the "
+            "Lipschitz constant): noise_std = z x norm / batch_size, for full batches z x norm / records",
         ),
         Parameter(
             "clip", "C", "norm to which every record's gradient is clipped", ("--max-grad-norm",), "gradient units",
@@ -298,7 +298,7 @@ PARAMETERS: dict[str, Parameter] = {
         ),
         Parameter(
             "last_batch", "",
-            "what becomes of the records left over: a short last batch divided by its own size (own) or by the batch "
+            "how left-over records are handled: a short last batch divided by its own size (own) or by the batch "
             "size (nominal), no batch (drop), batches that differ by at most one record (balanced), or a short first "
             "batch (front)",
             choices=tuple(LastBatch), synonyms=("drop_last",),
@@ -435,9 +435,9 @@ def _level(name: str, symbol: str, help: str, synonyms: tuple[str, ...] = ()) ->
 KNOWN: dict[str, Parameter] = {
     p.name: p
     for p in (
-        _level("mu", "mu", "known: mu of Gaussian privacy"),
-        _level("rho", "rho", "known: rho of zero-concentrated privacy", synonyms=("zcdp", "zcdp_rho")),
-        _level("pure", "epsilon", "known: epsilon of pure privacy"),
+        _level("mu", "mu", "mu of a known guarantee, Gaussian privacy"),
+        _level("rho", "rho", "rho of a known guarantee, zero-concentrated privacy", synonyms=("zcdp", "zcdp_rho")),
+        _level("pure", "epsilon", "epsilon of a known guarantee, pure privacy"),
         Parameter(
             "to", "", "what is sought (default: epsilon at --delta, delta at --epsilon, or rdp at --order)",
             choices=("epsilon", "delta", "mu", "rho", "rdp", "pure"),

@@ -1,1 +1,1 @@
-"""The commands that do more than ask one query about a described run; each is imported when it is typed."""
+"""The commands that do more than one query about a described run; each is imported on use."""

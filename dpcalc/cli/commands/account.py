@@ -26,7 +26,7 @@ r = dict(tool="opacus", history=engine.accountant.history, records=len(loader.da
 json.dump(r | dict(divisor=optimizer.expected_batch_size, optimizer=type(optimizer).__name__,
                    reduction=optimizer.loss_reduction, secure=optimizer.secure_mode), open("run.json", "w"))
 """
-"""What writes the file of an Opacus run, beside its training loop."""
+"""Code for the training loop of an Opacus run, which writes the file of the run."""
 
 _FLAGS = {name: fact for name, fact in FACTS.items() if fact.help}
 
@@ -62,29 +62,29 @@ _METAVARS = {
     help="Gate on the account, e.g. 'epsilon<=3'; exit 1 if it fails.",
 )
 @reports_option(REPORTS)
-@functools.partial(report_options, written="Write the recipe that keeps the account to FILE, atomically.")
+@functools.partial(report_options, written="Write a recipe that asserts this epsilon to FILE, atomically.")
 @verbose_option
 def command(files: tuple[str, ...], gates: tuple[str, ...], **flags: Any) -> None:
-    """What a training run really spent, from the files that it wrote.
+    """Compute what a training run really spent, from the files that it wrote.
 
     FILE is an Opacus accountant's history (as JSON, or as printed), an event of dp_accounting, a plan of JAX-Privacy, a
-    configuration of TF-Privacy, Transformers, TRL or Lightning, or any YAML, JSON or TOML that says how was trained.
-    Nothing in it is run, and pickles are not opened. Where a fact is missing, the command asks for it by its flag.
+    configuration of TF-Privacy, Transformers, TRL or Lightning, or any YAML, JSON or TOML that describes the training.
+    Nothing in it is run, and pickles are not opened. If a fact is missing, the command asks for it and names its flag.
 
     \b
     A configuration, run.json:
         {"dataset_size": 60000, "batch_size": 256, "drop_last": true,
          "epochs": 10, "noise_multiplier": 1.1, "poisson_sampling": true}
-    What did it spend, and which recipe keeps that?
+    What did it spend? Write a recipe that asserts it:
       dpcalc account run.json -d 1e-5 -o spent.yaml
     A history as Opacus prints it, history.txt:
         [(1.1, 0.004, 2340)]
-    It says neither how batches were drawn nor delta:
+    It contains neither the sampling scheme nor delta:
       dpcalc account history.txt --sampling poisson -d 1e-5
     A plan, plan.yaml:
         {dataset_size: 60000, batch_size: 256, drop_last: true,
          epochs: 12, noise_multiplier: 1.1, poisson_sampling: true}
-    Did the run keep to it? Exit 1 if it spent more:
+    Did the run stay within its plan? (Exit code 1 if it spent more.)
       dpcalc account plan.yaml run.json -d 1e-5
 
     \b

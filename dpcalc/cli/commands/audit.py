@@ -30,21 +30,35 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--attack", type=click.Choice(["best", "linear", "wall", "reset", "low-bits", "custom"]), default="best",
-    show_default=True, help="What the records do; best: of the first three that apply, what shows most in pilot runs.",
+    show_default=True, help="The attack; best: of linear, wall and reset, the strongest in pilot runs.",
 )  # fmt: skip
-@click.option("--scores", type=FILE, help="Scores of canaries in place of an attack: CSV with in,score or in,out.")
-@click.option("--one-run", is_flag=True, help="scores: all of one run, each canary in by its own fair coin.")
-@click.option("--threshold", metavar="NUM", help="scores: one that was fixed before they were looked at.")
-@click.option("--guesses", type=int, help="scores of one run: how many coins to guess, fixed beforehand.")
-@click.option("--data", type=FILE, help="custom: a table, its target last; CSV with a header, NPY or Parquet.")
+@click.option("--scores", type=FILE, help="Use these canary scores instead of an attack: CSV with in,score or in,out.")
+@click.option(
+    "--one-run", is_flag=True, help="scores: all from one run; a fair coin decided for each canary whether it was in."
+)
+@click.option("--threshold", metavar="NUM", help="scores: a threshold fixed before you saw them.")
+@click.option("--guesses", type=int, help="scores of one run: number of coins to guess, fixed beforehand.")
+@click.option("--data", type=FILE, help="custom: a table with the target last; CSV with a header, NPY or Parquet.")
 @click.option("--neighbour", type=FILE, help="custom: the same data set with one record replaced.")
 @click.option("--replicas", metavar="NUM", default="1e5", show_default=True, help="Runs on each of the two data sets.")
-@click.option("--as-released", is_flag=True, help="Run the engine that trains one model, with its rounding; slow.")
+@click.option("--as-released", is_flag=True, help="Use the code that trains one model, with its rounding; slow.")
 @click.option(
-    "--confidence", metavar="NUM", default="0.99", show_default=True, help="With which all bounds on a case hold."
+    "--confidence",
+    metavar="NUM",
+    default="0.99",
+    show_default=True,
+    help="Confidence with which all bounds of a case hold.",
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Of all randomness: one seed, one report.")
-@click.option("--workers", type=int, help="Processors (default: all). The numbers do not depend on it.")
+@click.option(
+    "--seed",
+    type=int,
+    default=0,
+    show_default=True,
+    help="Seed of all randomness: the same seed gives the same report.",
+)
+@click.option(
+    "--workers", type=int, help="Number of processes (default: one per processor). It does not change the numbers."
+)
 @cluster_options("runs")
 @audit_options
 def command(
@@ -52,13 +66,13 @@ def command(
     neighbour: str | None, replicas: str, as_released: bool, confidence: str,
     seed: int, workers: int | None, cluster: str | None, insecure: bool, **flags: Any,
 ) -> None:  # fmt: skip
-    """Attack a described run: an epsilon that it has at least, with a confidence, beside what is guaranteed.
+    """Attack a described run: a lower confidence bound on its epsilon, beside the guarantee.
 
-    The run is carried out many times, on two data sets that differ in one record and are made to be told apart, by the
-    engine of `dpcalc train --replicas`. Counts of right and wrong guesses give a lower bound on epsilon, and on mu.
+    The code behind `dpcalc train --replicas` carries out the run many times, on two neighbouring data sets that are
+    chosen to be easy to distinguish. The attack's error counts give a lower bound on epsilon, and on mu.
 
     \b
-    Is the guarantee kept, and how near is the attack to it?
+    Does the guarantee hold, and how close does the attack come?
       dpcalc audit --algorithm noisy-gd -n 20 --steps 50 -L 1 --smoothness 1 \\
         --eta 0.5 --sigma 2 -d 0.01
     Iterates pushed to the boundary of the domain, a million runs:
@@ -72,14 +86,14 @@ def command(
         1,2.4
         0,0.2
         0,0.9
-    What do they prove, beside a claim, or beside what the run promises?
+    What do they prove, next to a claimed epsilon or the guarantee of a run?
       dpcalc audit --scores canaries.csv -e 2 -d 1e-5
       dpcalc audit --scores canaries.csv --algorithm dp-sgd --sample-rate 0.01 \\
         --steps 2000 --sampling poisson --adjacency add-remove \\
         --noise-multiplier 1.1 -d 1e-5
 
-    Exits with 1 if a lower bound is above the guarantee: then one of the two is wrong, or chance has done what the
-    confidence allows. An interrupt reports nothing. The words that describe a run are those of `dpcalc compare`.
+    Exits with 1 if a lower bound is above the guarantee: then one of the two is wrong, or the confidence bound failed
+    by chance. After an interrupt, nothing is reported. The options that describe a run are those of `dpcalc compare`.
     """
     from dpcalc.training import one_blas_thread
 
@@ -113,13 +127,13 @@ def command(
         return asked
 
     if flags.get("plot") and _is_one(flags.values()):
-        flags["risk"] = True  # what is drawn is what attackers can do
+        flags["risk"] = True  # the plot shows the attacks
     try:
         with entered as there:
             askers = Askers(asker(Inquiry.case), asker(Inquiry.case_among_others))
             cases, printing = run_cases("compare", flags, askers)
     except KeyboardInterrupt:
-        say("nothing is reported: what an audit has counted so far bounds nothing")
+        say("nothing is reported: the counts of an interrupted audit prove no bound")
         raise
     for case in cases:
         if case.audit and case.audit["exceeded"] and scores is None:
@@ -128,7 +142,7 @@ def command(
 
 
 def _is_one(values: Iterable[object]) -> bool:
-    """Return whether the flags describe one case: each may hold several lists of values."""
+    """Return whether the flags describe one case; each may hold several lists of values."""
     lists = [given for given in values if isinstance(given, tuple) and given and isinstance(given[0], list)]
     return all(sum(map(len, given)) == 1 for given in lists)
 
@@ -141,17 +155,17 @@ def _number(flag: str, typed: str) -> float:
 
 
 def _say_contradicted(case: Case) -> None:
-    """Print what a report of a contradicted guarantee should contain."""
+    """Print the contents of a bug report about a contradicted guarantee."""
     from dpcalc.training.audit.case import bug_report
 
     lines = ["command: dpcalc " + " ".join(sys.argv[1:]), *bug_report(case).splitlines()]
     say("\n".join(["--- bug report ---", *map(printable, lines), "---"]))
-    say("  hint: repeat it with another --seed; if it stays, please report this, with what is printed above")
+    say("  hint: repeat it with another --seed; if it happens again, please report the lines above")
 
 
 @contextlib.contextmanager
 def _bar() -> Iterator[Callable[[int, int], None] | None]:
-    """Show on a terminal how far the runs are and how long they will take."""
+    """Show the progress of the runs on a terminal."""
     if sys.stderr is None or not sys.stderr.isatty():
         yield None
         return

@@ -24,7 +24,7 @@ from dpcalc.theorems.record import Theorem, all_bounds
 @click.argument("words", metavar="[WORDS]...", nargs=-1)
 @parameter_options("compare")
 def command(words: tuple[str, ...], **flags: Any) -> None:
-    """List the bounds, those that words are about (as `dpcalc find`), or of a run which apply and why others do not.
+    """List all bounds, or those that match some words, or those that apply to a run and why the others do not.
 
     \b
       dpcalc bounds feldman laplace
@@ -41,34 +41,34 @@ def command(words: tuple[str, ...], **flags: Any) -> None:
         return
     given = {name: flags[name][0][0] for name in COMMANDS["compare"].parameters if flags[name] and name != "algorithm"}
     if words and given:
-        raise SpecError("words choose bounds, and a run that is described has its own", "leave out the words")
+        raise SpecError("give either words or a described run, not both", "leave out the words")
     show(plain(_applying(chosen, **given) if given else map(_described, bounds), COLUMNS), flags["output"])
 
 
 def _about(words: Sequence[str], bounds: Sequence[Theorem]) -> list[Theorem]:
-    """Return the bounds that words are about, the most relevant first.
+    """Return the bounds that match the words, the most relevant first.
 
     Raises:
-        SpecError: there is none.
+        SpecError: no bound matches.
     """
     by_id = {bound.id: bound for bound in bounds}
     chosen = [by_id[id] for hit in found(words) if (id := hit.name.removeprefix("erratum ")) in by_id]
     if not chosen:
         raise SpecError(
-            f"no bound is about {' '.join(words)!r}", f"`dpcalc find {shlex.join(words)}` looks for all else"
+            f"no bound matches {' '.join(words)!r}", f"`dpcalc find {shlex.join(words)}` searches everything else"
         )
     return chosen
 
 
 def _described(bound: Theorem) -> Paragraph:
-    """Return the id and the title of a bound, and its kind where it is no upper bound."""
+    """Return the id and the title of a bound, and its kind unless it is an upper bound."""
     return Paragraph(f"  {bound.id}  {bound.title}{'' if bound.kind is Kind.UPPER else f' ({bound.kind})'}".strip())
 
 
 def _applying(chosen: list[str], /, **given: Any) -> Iterator[Paragraph]:
-    """Yield of each algorithm its bounds: whether each applies, and if not, why and what would make it."""
+    """Yield the bounds of each algorithm: whether each applies, and if not, why and what to change."""
     if not chosen:
-        raise SpecError("Which algorithm? Give --algorithm.", "`dpcalc help order` says what they are")
+        raise SpecError("Which algorithm? Give --algorithm.", "`dpcalc help order` explains them")
     for algorithm in chosen:
         yield Paragraph(f"{algorithm}:")
         for row in applying(algorithm, given):

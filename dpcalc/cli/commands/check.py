@@ -31,44 +31,46 @@ if TYPE_CHECKING:
 MAX_CASES, MOST_CASES = 10_000, 10_000_000
 """As in `dpcalc.recipes.reading.matrix`, which takes long to import."""
 
-_TIMEOUT = 60.0  # seconds, where neither the command nor the recipe says how many
+_TIMEOUT = 60.0  # seconds, if neither the command nor the recipe sets a limit
 
 
 @click.command("check", cls=Command)
 @click.argument("files", metavar="FILE...", type=FILE, nargs=-1, required=True)
-@click.option("--run", "pattern", metavar="REGEX", help="Only cases whose names match somewhere.")
-@click.option("--list", "listing", is_flag=True, help="List the cases, and evaluate nothing.")
-@click.option(
-    "--jobs", "-j", type=click.IntRange(1, 256), default=1, show_default=True, help="Processes to share work."
-)
+@click.option("--run", "pattern", metavar="REGEX", help="Run only the cases whose names contain a match.")
+@click.option("--list", "listing", is_flag=True, help="List the cases without evaluating them.")
+@click.option("--jobs", "-j", type=click.IntRange(1, 256), default=1, show_default=True, help="Number of processes.")
 @click.option("--fail-fast", is_flag=True, help="Stop after the first case that fails or has no answer.")
 @click.option(
     "--timeout",
     metavar="SECONDS",
-    help="Longest time for a case, whatever its recipe says; 0 for none. Default: timeout: of the case, or 60.",
+    help="Time limit for a case; 0: none. Overrides the recipe. Default: the timeout of the case, else 60.",
 )
 @click.option(
-    "--memory-limit", metavar="GIB", default="4", show_default=True, help="Most memory for a case's process; 0 for any."
+    "--memory-limit",
+    metavar="GIB",
+    default="4",
+    show_default=True,
+    help="Memory limit for the process of a case; 0: none.",
 )
 @click.option(
     "--certify",
     is_flag=True,
-    help="Prove the guarantees in ball arithmetic; a gated one that could be and is not fails.",
+    help="Prove the guarantees in ball arithmetic; a gate fails if its guarantee is provable and not proved.",
 )
 @click.option(
     "--strict",
     is_flag=True,
-    help="Fail where a case is skipped, not selected, without a gate, not certified although it could be, or accepts.",
+    help="Fail if a case is skipped, not selected, has no gate, uses accept:, or could be certified and is not.",
 )
 @click.option(
     "--policy",
     type=FILE,
-    help="A policy, held by whoever runs the check: what it does not allow fails, whatever the recipes assert.",
+    help="A policy file. Whatever it does not allow fails, even if the recipe accepts it.",
 )
 @click.option(
     "--shard",
     metavar="I/N",
-    help="Only shard I of N, for one of N machines; dpcalc merge makes one verdict of their --report json=FILE.",
+    help="Run only shard I of N, on one of N machines; dpcalc merge combines their --report json=FILE.",
 )
 @click.option(
     "--max-cases",
@@ -76,19 +78,19 @@ _TIMEOUT = 60.0  # seconds, where neither the command nor the recipe says how ma
     default=MAX_CASES,
     show_default=True,
     metavar="N",
-    help="Most cases of a recipe; beyond the default, they are never all in memory, and texts show those that fail.",
+    help="Largest number of cases of a recipe. Above the default, reports in text list only the cases that fail.",
 )
 @click.option(
     "--checkpoint",
     type=FILE,
-    help="Write each verdict to FILE as it comes, and take up there a check that was interrupted.",
+    help="Append each verdict to FILE, and resume an interrupted check from it.",
 )
 @cluster_options("cases")
 @reports_option(CHECKED, ", or plot=FILE.svg (a sweep)")
 @click.option(
     "--baseline",
     type=FILE,
-    help="An earlier --report json=FILE to compare with; what asks for less fails.",
+    help="Compare with an earlier --report json=FILE; fail if a case asks for less than there.",
 )
 @report_options
 def command(
@@ -111,7 +113,7 @@ def command(
     baseline: str | None,
     **output: Any,
 ) -> None:
-    """Run recipes: YAML files of cases, each a description of a run, a question, and gates on the answer.
+    """Run recipes: YAML files of cases. A case describes a run, asks a question, and has gates on the answer.
 
     \b
     A recipe, budget.yaml:
@@ -123,22 +125,22 @@ def command(
           algorithm: shuffled
           noise_std: {from: train.yaml#/noise/std}
           assert: epsilon <= 2
-    The configuration that it reads the noise from, train.yaml:
+    It reads the noise from the configuration train.yaml:
       noise: {std: 2}
-    Does every gate hold?
+    Do all gates hold?
       dpcalc check budget.yaml
-    In continuous integration, with a report for the tests' tab:
+    In continuous integration, with a JUnit report:
       dpcalc check budget.yaml --report junit=gates.xml
 
     A gate on a seeded model, one record, a large delta or a secret order fails unless the case accepts that by name,
-    such as accept: one-index. --strict, or strict: true in a recipe, accepts nothing. --policy POLICY.yaml holds limits
-    that no recipe can change: take it from the base branch, or keep it outside the checkout.
+    such as accept: one-index. With --strict, or strict: true in a recipe, nothing can be accepted. --policy POLICY.yaml
+    sets limits that no recipe can change: take it from the base branch, or keep it outside the checkout.
 
-    Exits with 0 if every gate held; 1 if one did not; 2 if a recipe is malformed, nothing matched, all is skipped, or
-    a report could not be written; 3 if a case has no valid bound or is infeasible; 4 on an internal error, or if
-    --certify finds a guarantee below the truth. Where several hold, 2 comes before 4, 4 before 3, and 3 before 1: after
-    a 1, every gate was judged. A case that takes too long or too much memory is an error of that case alone, with 3. A
-    report that fails costs no other. After an interrupt, no report is written.
+    Exits with 0 if every gate held; 1 if one did not; 2 if a recipe is malformed, nothing matched, everything was
+    skipped, or a report could not be written; 3 if a case has no valid bound, is infeasible, or exceeds its time or
+    memory limit; 4 on an internal error, or if --certify finds a guarantee below the truth. If several apply, 2 comes
+    before 4, 4 before 3, and 3 before 1: after a 1, every gate was judged. If one report cannot be written, the others
+    still are. After an interrupt, no report is written.
     """
     from dpcalc.recipes.judging.policy import policy_of
     from dpcalc.recipes.reading.recipe import Malformed, files_of
@@ -156,7 +158,7 @@ def command(
     demanded = policy_of(policy, strict=strict)
     share = None if shard is None else parse_share(shard)
     if share is not None and baseline is not None:
-        raise SpecError("a shard is compared with no baseline", "give --baseline to dpcalc merge")
+        raise SpecError("--baseline does not go with --shard", "give --baseline to dpcalc merge")
     earlier = load_baseline(baseline)
     try:
         recipes = read_all(files, max_cases, demanded)
@@ -192,16 +194,16 @@ def command(
 
 
 def _folder_of(paths: Iterable[str | None]) -> str | None:
-    """Return the folder of the first file that is written; a stream, a device or a pipe says of none that has room."""
+    """Return the folder of the first output file; None for a stream, a device or a pipe."""
     files = [path for path in paths if path and is_file(path)]
     return os.path.dirname(files[0]) or "." if files else None
 
 
 def _limits(timeout: str | None, memory: str) -> Limits:
-    """Return what a case may use; 0 takes a limit away.
+    """Return the limits of a case; 0 means none.
 
     Raises:
-        SpecError: a number is no limit.
+        SpecError: a number is not a valid limit.
     """
     from dpcalc.recipes.running.evaluate import limits_of
 
@@ -211,12 +213,12 @@ def _limits(timeout: str | None, memory: str) -> Limits:
 
 
 def _destinations(reports: Sequence[str]) -> list[Destination]:
-    """Return the reports asked for.
+    """Return the requested reports.
 
     Raises:
         SpecError: a kind is unknown.
     """
-    kinds = {**CHECKED, PLOT: Kind(lambda report, asked: "")}  # a picture is drawn, and no text
+    kinds = {**CHECKED, PLOT: Kind(lambda report, asked: "")}  # a picture has no text
     wanted = destinations(reports, kinds, example="junit=gates.xml")
     for destination in wanted:
         if destination.kind == PLOT:

@@ -14,7 +14,7 @@ from dpcalc.references import read
 @click.argument("shell", metavar="bash|zsh|fish|man", type=click.Choice(["bash", "zsh", "fish", "man"]))
 @click.option("--output", "-o", type=FILE, help="Write to FILE, atomically, instead of stdout.")
 def command(shell: str, output: str | None) -> None:
-    """Print the completion script of a shell, which asks dpcalc for the words, or the manual page.
+    """Print the completion script of a shell, or the manual page.
 
     \b
       dpcalc completions bash > \\
@@ -23,7 +23,7 @@ def command(shell: str, output: str | None) -> None:
       dpcalc completions fish > ~/.config/fish/completions/dpcalc.fish
       dpcalc completions man > ~/.local/share/man/man1/dpcalc.1
 
-    They are installed with dpcalc. A shell does not look into a virtual environment; with one of these it does:
+    They are installed with dpcalc. For a virtual environment, tell the shell where they are:
 
     \b
       bash  source "$VIRTUAL_ENV/share/bash-completion/completions/dpcalc"
@@ -49,12 +49,12 @@ def command(shell: str, output: str | None) -> None:
 @click.command("schema", cls=WithHelp)
 @click.argument("name", type=click.Choice(["report", "recipe", "policy", "card"]), default="report")
 def schema(name: str) -> None:
-    """Print a JSON schema: of a report (the default), of a recipe, of a policy, or of a privacy card.
+    """Print the JSON schema of a report (the default), a recipe, a policy or a privacy card.
 
     \b
-    An editor with YAML's language server completes a recipe that starts with
+    An editor with the YAML language server completes a recipe that starts with
       # yaml-language-server: $schema=recipe-1.schema.json
-    beside which this was run:
+    if this was run in the same folder:
       dpcalc schema recipe > recipe-1.schema.json
     """
     if name not in _MADE:
@@ -67,4 +67,4 @@ def schema(name: str) -> None:
 
 
 _MADE = frozenset({"recipe", "policy"})
-"""Schemas that the records of parameters fill."""
+"""Schemas generated from the records of the parameters."""

@@ -15,7 +15,7 @@ from dpcalc.render.notes import report
 @click.command("convert", cls=Command, usual=("mu", "rho", "pure", "rdp", "epsilon", "delta", "order", "to", "as_json"))
 @conversion_options
 def command(rdp: tuple[str, ...], **flags: Any) -> None:
-    """A guarantee in the words of another notion of privacy.
+    """Convert a guarantee to another notion of privacy.
 
     \b
     Gaussian and concentrated privacy as epsilon, or as delta:
@@ -30,8 +30,8 @@ def command(rdp: tuple[str, ...], **flags: Any) -> None:
     Which mu is enough for a budget? (The budget alone implies no mu.)
       dpcalc convert -e 1 -d 1e-5 --to mu
 
-    What follows is rounded up. What does not follow is refused, with the reason: (epsilon, delta) implies no mu, rho or
-    Renyi divergence. It is answered by how much of these is enough for it, rounded down.
+    A guarantee that follows is rounded up. One that does not follow is refused with the reason: (epsilon, delta)
+    implies no mu, rho or Renyi divergence. For these the answer is how much is enough for the budget, rounded down.
     """
     if rdp:
         flags["rdp"] = [[rdp]]

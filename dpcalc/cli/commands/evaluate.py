@@ -16,17 +16,17 @@ from dpcalc.files.output import check_outputs
 @click.argument("model", metavar="MODEL", type=FILE)
 @click.option("--data", type=FILE, required=True, help="The test rows: CSV with a header, NPY, NPZ or Parquet.")
 @click.option("--private", is_flag=True, help="Release noisy metrics, with a guarantee for the test rows; needs -e.")
-@click.option("--epsilon", "-e", metavar="NUM", help="Of the private evaluation; delta is 0.")
+@click.option("--epsilon", "-e", metavar="NUM", help="Epsilon of the private evaluation; delta is 0.")
 @click.option(
-    "--error-bound", metavar="NUM", help="Cut errors to it (private; default: the width of the target range)."
+    "--error-bound", metavar="NUM", help="Clip errors to this bound (private; default: the width of the target range)."
 )
-@click.option("--ledger", type=FILE, help="Charge the private evaluation to this ledger, which may be new.")
-@click.option("--threshold", metavar="P", help="+1 is what has a larger probability than this (default 0.5).")
-@click.option("--verbose", "-v", is_flag=True, help="Every class, the confusion matrix and the calibration as well.")
+@click.option("--ledger", type=FILE, help="Charge the private evaluation to this ledger; a new one is created.")
+@click.option("--threshold", metavar="P", help="Predict +1 if its probability is larger than this (default 0.5).")
+@click.option("--verbose", "-v", is_flag=True, help="Also show every class, the confusion matrix and the calibration.")
 @click.option(
     "--plot",
     type=FILE,
-    help="Also draw reliability and ROC, to FILE.svg, .png or .pdf; -: here, in place of the report.",
+    help="Also draw reliability and ROC, to FILE.svg, .png or .pdf; -: in the terminal instead of the report.",
 )
 @click.option("--format", type=click.Choice(["plain", "json"]), help="Default: plain.")
 @click.option("--json", "as_json", is_flag=True, help="Short for --format json.")
@@ -35,18 +35,18 @@ def command(
     model: str, data: str, private: bool, epsilon: str | None, error_bound: str | None, ledger: str | None,
     threshold: str | None, verbose: bool, plot: str | None, format: str | None, as_json: bool, output: str | None,
 ) -> None:  # fmt: skip
-    """Say how good a model that `dpcalc train -o` wrote is on test rows.
+    """Evaluate a model that `dpcalc train -o` wrote on test rows.
 
-    Accuracy, AUC, log loss, calibration, precision and recall, or RMSE, MAE and R2 in the target's own units. They are
-    computed without noise: publish them only where the test rows are public. --private releases the accuracy, or RMSE
-    and MAE of errors cut to a bound, with exact integer noise and a guarantee of its own for the test rows (pure,
-    replace-one).
+    The metrics are accuracy, AUC, log loss, calibration, precision and recall, or RMSE, MAE and R2 in the units of the
+    target. They are computed without noise: publish them only if the test rows are public. --private releases the
+    accuracy, or RMSE and MAE of clipped errors, with exact integer noise and a separate guarantee for the test rows
+    (pure, replace-one).
 
     \b
-    A model, and how good it is, for those who may see the test rows:
+    Metrics for those who may see the test rows:
       dpcalc train --data example:breast-cancer -e 1 -d 1e-5 -o model.json
       dpcalc evaluate model.json --data example:breast-cancer
-    A number to publish, and its entry in the ledger of the test rows:
+    A number to publish, charged to the ledger of the test rows:
       dpcalc evaluate model.json --data example:breast-cancer --private -e 0.5 \\
         --ledger spent.yaml
     """
@@ -59,9 +59,9 @@ def command(
     only_private = {"--epsilon": epsilon, "--error-bound": error_bound, "--ledger": ledger}
     strange = [flag for flag, value in only_private.items() if value is not None]
     if strange and not private:
-        raise SpecError(f"{strange[0]} is of a private evaluation", "add --private")
+        raise SpecError(f"{strange[0]} goes with a private evaluation", "add --private")
     if private and epsilon is None:
-        raise SpecError("a private evaluation needs an epsilon of its own", "for example --epsilon 0.5")
+        raise SpecError("a private evaluation needs an epsilon", "for example --epsilon 0.5")
     from dpcalc.inert import json_text
     from dpcalc.model.numbers import parse_number
     from dpcalc.recipes.ledgers.charge import evaluate

@@ -1,4 +1,4 @@
-"""``dpcalc explain`` and ``dpcalc cite``: what a bound says, and what it rests on."""
+"""``dpcalc explain`` and ``dpcalc cite``: the statement of a bound, and its sources."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from dpcalc.theorems.record import lookup
 
 
 def _named(words: Sequence[str]) -> Entry:
-    """Return the one thing that the words name.
+    """Return the one entry that the words name.
 
     Raises:
         SpecError: they name none, or several.
@@ -34,7 +34,7 @@ def _named(words: Sequence[str]) -> Entry:
             raise SpecError(f"no bound or topic is called {said!r}", "`dpcalc bounds` lists them all")
         raise SpecError(
             f"{said!r} names several things: {', '.join(names[:3])}{', ...' if names[3:] else ''}",
-            f"`dpcalc find {shlex.join(words)}` has what to type for each",
+            f"`dpcalc find {shlex.join(words)}` shows the command for each",
         )
     return entry
 
@@ -43,7 +43,7 @@ def _named(words: Sequence[str]) -> Entry:
 @click.argument("ids", metavar="[ID]...", type=BOUND, nargs=-1)
 @parameter_options("compare")
 def command(ids: tuple[str, ...], **flags: Any) -> None:
-    """Statement, assumptions, formula, reference and errata of bounds; with the numbers of a run, if one is described.
+    """Show the statement, assumptions, formula, reference and errata of bounds, with the numbers of a described run.
 
     \b
     What does this bound say?
@@ -71,12 +71,10 @@ def command(ids: tuple[str, ...], **flags: Any) -> None:
         ids = (entry.command.split()[-1],)
     bounds = [lookup(id) for id in ids]
     if flags["reports"] and (bounds or not is_described(flags)):
-        raise SpecError("--report is for the answer about a described run", "describe a run, and name no bound")
+        raise SpecError("--report needs a described run", "describe a run, and name no bound")
     if not is_described(flags):
         if not bounds:
-            raise SpecError(
-                "nothing to explain: neither a bound nor a run is given", "`dpcalc bounds` lists the bounds"
-            )
+            raise SpecError("nothing to explain: give a bound or describe a run", "`dpcalc bounds` lists the bounds")
         if flags["as_json"]:
             show(json_text([bound.to_dict() for bound in bounds], 2) + "\n", flags["output"])
         else:
@@ -86,7 +84,7 @@ def command(ids: tuple[str, ...], **flags: Any) -> None:
         run_query("compare", flags if flags["as_json"] else {**flags, "format": flags["format"] or "explain"})
         return
     if flags["as_json"]:
-        raise SpecError("--json is for bounds alone or for a run alone", "describe a run, and name no bound")
+        raise SpecError("--json explains either bounds or a run", "describe a run, and name no bound")
     if not flags["algorithm"]:
         flags["algorithm"] = ([bounds[0].algorithms[0].removesuffix("-released")],)
     cases, output = run_cases("compare", flags)
@@ -97,7 +95,7 @@ def command(ids: tuple[str, ...], **flags: Any) -> None:
 @click.argument("ids", metavar="[ID]...", type=BOUND, nargs=-1)
 @parameter_options("compare")
 def cite(ids: tuple[str, ...], **flags: Any) -> None:
-    """BibTeX of what the given bounds (default: all) rest on, or of the best answer for the run described.
+    """Print BibTeX for the sources of the given bounds (default: all), or of the best answer for a described run.
 
     \b
       dpcalc cite iteration.pnsgd

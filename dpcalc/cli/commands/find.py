@@ -16,16 +16,16 @@ from dpcalc.files.output import write
 from dpcalc.inert import json_text
 
 ROWS = 8
-"""At most so many rows are printed unless all are asked for."""
+"""The largest number of rows printed without --all."""
 _WIDTH = 80
 
 
 @click.command("find", cls=WithHelp)
 @click.argument("words", metavar="WORDS...", nargs=-1, required=True)
-@click.option("--all", "everything", is_flag=True, help="Everything found, not the first few.")
-@click.option("--json", "as_json", is_flag=True, help="Everything found, as JSON: kind, name, text and command.")
+@click.option("--all", "everything", is_flag=True, help="Show all results, not just the first few.")
+@click.option("--json", "as_json", is_flag=True, help="Print all results as JSON: kind, name, text and command.")
 def command(words: tuple[str, ...], everything: bool, as_json: bool) -> None:
-    """Find bounds, authors, theorem and figure numbers, errata, parameters, topics and examples, and what to type.
+    """Find bounds, authors, theorems, figures, errata, parameters, topics and examples, and the command for each.
 
     \b
       dpcalc find feldman theorem 23
@@ -47,7 +47,7 @@ def _all(hits: Sequence[Entry]) -> list[str]:
 
 
 def _first(hits: Sequence[Entry], words: Sequence[str]) -> list[str]:
-    """Return the rows of the first hits, at least one of them, and how many there are more."""
+    """Return the rows of the first hits, at least one, and the number of the other hits."""
     rows = _rows(hits[0])
     for number, hit in enumerate(hits[1:], start=1):
         more = _rows(hit)
@@ -58,13 +58,13 @@ def _first(hits: Sequence[Entry], words: Sequence[str]) -> list[str]:
 
 
 def _rows(hit: Entry) -> list[str]:
-    """Return what is said of a hit, a topic in full and all else in one row, and the command."""
+    """Return the text of a hit, a topic in full and others in one row, and the command."""
     most = None if hit.kind is Kind.TOPIC else 1
     return [*textwrap.wrap(hit.text, _WIDTH, max_lines=most, placeholder=" ..."), *typed(hit.command)]
 
 
 def typed(command: str) -> list[str]:
-    r"""Return a command in rows of at most 80 columns, as a shell reads them.
+    r"""Return a command in rows of at most 80 columns, with continuation backslashes.
 
     >>> typed("dpcalc ledger --add 'mu=1 times=2' --delta 1e-5")
     ["  dpcalc ledger --add 'mu=1 times=2' --delta 1e-5"]

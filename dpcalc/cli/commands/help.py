@@ -18,22 +18,22 @@ from dpcalc.references import method, method_sections, note, read
 from dpcalc.topics import Topic, topic_of
 
 TOPICS = ("adjacency", "noise", "sampling", "order", "loss-class", "release")
-"""The topics with a page each in the package's data."""
+"""The topics that have a page in the package's data."""
 
 METHOD = "method"
 """The page with all theorems and their proofs."""
 
 NOTE = "note"
-"""The page with the theorems that are new here, as a paper has them."""
+"""The page with the new theorems, written as a paper."""
 
 _SCREENFUL = 100
-"""Longer texts are paged on a terminal: none but the method, its sections and the note."""
+"""Longer texts are paged on a terminal: the method, its sections and the note."""
 
 
 @click.command("help", cls=WithHelp)
 @click.argument("topic", metavar="[TOPIC]", required=False, type=Word(lambda: (*TOPICS, METHOD)))
 def command(topic: str | None) -> None:
-    """What to type first; a page about a topic, a command or a parameter; or docs/method.md, with the proofs.
+    """Say what to type first, or show a page about a topic, a command or a parameter, or the proofs.
 
     \b
       dpcalc help
@@ -52,10 +52,10 @@ def command(topic: str | None) -> None:
 
 
 def page(topic: str) -> str:
-    """Return a page: of a topic, a command or a parameter, the method or a section of it, or the note.
+    """Return the page about a topic, a command or a parameter, the method or a section of it, or the note.
 
     Raises:
-        SpecError: there is none.
+        SpecError: there is no such page.
     """
     from dpcalc.cli.types import COMMANDS
 
@@ -80,13 +80,13 @@ def page(topic: str) -> str:
 
 
 def _page_of(topic: Topic) -> str:
-    """Return the page that a topic leads to; empty where it leads elsewhere."""
+    """Return the page of a topic; empty if the topic has none."""
     page, of_help, shown = topic.type.partition("dpcalc help ")
     return shown if of_help and not page else ""
 
 
 def _of_method(section: str) -> str:
-    """Return docs/method.md, or the section whose heading starts with these words, hyphens between them.
+    """Return docs/method.md, or the section whose heading starts with these words, joined by hyphens.
 
     Raises:
         SpecError: there is no such section.
@@ -111,7 +111,7 @@ def _of_command(name: str) -> str:
 
 
 def _of_parameter(word: str) -> str:
-    """Return what a parameter is and which commands take it; empty where the word is none."""
+    """Return a parameter's meaning and the commands that take it; empty if the word is not a parameter."""
     from dpcalc.cli.help.layout import about
     from dpcalc.engine.commands import COMMANDS
     from dpcalc.model.parameter import PARAMETERS, meant_by

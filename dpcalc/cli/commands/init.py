@@ -14,21 +14,21 @@ from dpcalc.model.quantities import Given
 
 @click.command("init", cls=Command)
 @click.argument("config", metavar="CONFIG")
-@click.option("--command", "command_", metavar="NAME", help="What the recipe asks (default: dp-sgd or compare).")
-@click.option("--algorithm", metavar="NAME", help="What is run, where the configuration does not say.")
+@click.option("--command", "command_", metavar="NAME", help="Command of the recipe (default: dp-sgd or compare).")
+@click.option("--algorithm", metavar="NAME", help="Algorithm, if the configuration does not name it.")
 @click.option("--policy", is_flag=True, help="CONFIG is a recipe: write a policy with the budgets that it asserts.")
 @click.option("--output", "-o", type=FILE, help="Write to FILE, atomically, instead of stdout.")
 def command(config: str, command_: str | None, algorithm: str | None, policy: bool, output: str | None) -> None:
     """Write a recipe from a training configuration: YAML, JSON or TOML.
 
-    Keys that mean a parameter, in the words of dpcalc or of other programs, become references to the configuration, so
-    that what is gated is what is trained. Each is shown; what is not sure is left out, and said.
+    Keys that dpcalc recognises, in its own words or those of other programs, become references to the configuration.
+    So the gate checks the run that is trained. Each reference is shown; an ambiguous key is left out and reported.
 
     \b
     A configuration, train.yaml:
         {dataset_size: 50000, sample_rate: 0.01, steps: 2000,
          noise_multiplier: 1.1, sampling: poisson, delta: 1e-5}
-    Its recipe, into which you write the gate:
+    Its recipe, to which you add the gate:
       dpcalc init train.yaml -o budget.yaml
     A recipe with a gate, gated.yaml:
         dpcalc: recipe/1
@@ -75,7 +75,7 @@ def _refuse_unprotected(config: str) -> None:
 
 
 def _ask(name: str, given: Given, budget: Given) -> None:
-    """Ask what the recipe asks, and say the answer in a line."""
+    """Ask the question of the recipe, and print the answer in a line."""
     from dpcalc.engine.ask import ask
     from dpcalc.model.question import Question
 

@@ -21,16 +21,18 @@ from dpcalc.render.notes import report
     "added",
     metavar="TEXT",
     multiple=True,
-    help="One more entry, as key=value pairs: 'epsilon=0.1 times=100'. Repeatable; without FILE the only ones.",
+    help="Add an entry, as key=value pairs: 'epsilon=0.1 times=100'. Repeatable; FILE is then optional.",
 )
-@click.option("--epsilon", "-e", metavar="NUM", help="Budget of all entries together; alone, delta at it is asked for.")
+@click.option(
+    "--epsilon", "-e", metavar="NUM", help="Budget of all entries together; without --delta, compute delta at it."
+)
 @click.option("--delta", "-d", metavar="NUM", help="delta of all entries together.")
 @click.option(
     "--adjacency",
     metavar="WORD",
-    help="What neighbouring data sets differ in: replace-one, zero-out, add-remove, add or remove.",
+    help="How neighbouring data sets differ: replace-one, zero-out, add-remove, add or remove.",
 )
-@click.option("--group-size", metavar="INT", help="So many records of one person differ.")
+@click.option("--group-size", metavar="INT", help="Number of records of one person, which differ together.")
 @click.option("--solve", metavar="NAME", help="Solve for the noise of the last entry; needs the budget.")
 @click.option(
     "--assert", "gates", metavar="TEXT", multiple=True, help="Gate on the total, e.g. 'epsilon<=3'; exit 1 if it fails."
@@ -39,7 +41,7 @@ from dpcalc.render.notes import report
 @report_options
 @verbose_option
 def command(file: str | None, added: tuple[str, ...], gates: tuple[str, ...], **flags: Any) -> None:
-    """Several runs, releases and queries about the same records, composed in one exact account.
+    """Compose several runs, releases and queries about the same records in one exact account.
 
     \b
     A ledger, spent.yaml:
@@ -51,9 +53,9 @@ def command(file: str | None, added: tuple[str, ...], gates: tuple[str, ...], **
                 noise_multiplier: 1.1, sampling: poisson}
         census: {mu: 0.2}
         histogram: {epsilon: 0.01, times: 10}
-    What do they cost together, and what is left of the budget?
+    What do they cost together, and how much budget is left?
       dpcalc ledger spent.yaml
-    How much noise does one more model need?
+    How much noise does another model need?
       dpcalc ledger spent.yaml --solve noise_multiplier --add \\
         'algorithm=dp-sgd sample_rate=0.01 steps=500 sampling=poisson'
     A pure mechanism, 100 times:
@@ -63,15 +65,16 @@ def command(file: str | None, added: tuple[str, ...], gates: tuple[str, ...], **
 
     \b
     An entry is one of
-      algorithm, and what describes the run  any run that `dpcalc compare` knows
+      algorithm, and the run's parameters    any run that `dpcalc compare` takes
       mu                                     Gaussian privacy
-      noise_multiplier                       Gaussian, over what a record adds
+      noise_multiplier                       Gaussian noise over sensitivity
       noise_std, sensitivity                 a Gaussian mechanism
       laplace_scale, sensitivity             a Laplace mechanism
-      epsilon, or epsilon and delta          whatever is known to have them
-    and may have times (how often), part (of disjoint records), and tuning (the
-    best of a random number of runs: {distribution: geometric, mean: 10}; also
-    poisson, logarithmic, negative-binomial, threshold, fixed).
+      epsilon, or epsilon and delta          any mechanism with that guarantee
+    and may have times (repetitions), part (a subset of the records, disjoint
+    from other parts), and tuning (the best of a random number of runs:
+    {distribution: geometric, mean: 10}; also poisson, logarithmic,
+    negative-binomial, threshold, fixed).
     """
     from dpcalc.engine.gate import parse
     from dpcalc.engine.ledgers.total import answer_ledger

@@ -24,10 +24,10 @@ from dpcalc.report import Report
 def _conclude_sweep(result: Report, printing: Printing, found: Sequence[Destination], baseline: str | None) -> None:
     """Print and write the report on a sweep of queries, and exit as its command does."""
     if baseline is not None:
-        raise SpecError("a comparison has no baseline", "leave --baseline out")
+        raise SpecError("--baseline goes with the shards of a check", "leave --baseline out")
     others = [destination.kind for destination in found if destination.kind not in REPORTS]
     if others:
-        raise SpecError(f"--report {others[0]}= is of a check", f"a comparison writes {', '.join(REPORTS)}")
+        raise SpecError(f"--report {others[0]}= needs shards of a check", f"a comparison writes {', '.join(REPORTS)}")
     color = color_of(printing.color)
     write(render(result, printing.format, printing.precision, color=color, verbose=0), printing.file)
     lost = write_reports(result, found, REPORTS, printing.precision)
@@ -43,11 +43,11 @@ def _conclude_sweep(result: Report, printing: Printing, found: Sequence[Destinat
 @click.option(
     "--baseline",
     type=FILE,
-    help="An earlier --report json=FILE to compare with; what asks for less fails.",
+    help="Compare with an earlier --report json=FILE; fail if a case asks for less than there.",
 )
 @report_options
 def command(files: tuple[str, ...], reports: tuple[str, ...], baseline: str | None, **output: Any) -> None:
-    """Make one verdict of the reports of all shards of a check, or of a compare.
+    """Merge the reports of all shards of a check into one verdict, or those of a compare into one report.
 
     \b
     A recipe, budget.yaml:
@@ -57,18 +57,18 @@ def command(files: tuple[str, ...], reports: tuple[str, ...], baseline: str | No
         cases:
           first: {noise_std: 20, assert: epsilon <= 1}
           other: {noise_std: 30, assert: epsilon <= 1}
-    Two machines take half of the cases each, and a third has the verdict:
+    Two machines evaluate half of the cases each, and a third gives the verdict:
       dpcalc check budget.yaml --shard 1/2 --report json=1.json
       dpcalc check budget.yaml --shard 2/2 --report json=2.json
       dpcalc merge 1.json 2.json --report junit=gates.xml --report json=all.json
 
-    Reports may be JSON or lines of JSON (jsonl=FILE), those of compare JSON.
+    Reports of check may be JSON or lines of JSON (jsonl=FILE), those of compare JSON.
 
-    The report is the one that a check of all cases writes, whichever the order of the files. A shard that is missing,
-    doubled, damaged, of another version, recipe or set of options is an error, and no verdict is given.
+    The result is the report of an unsharded check, in any order of the files. If a shard is missing, given twice,
+    damaged, or of another version, recipe or set of options, that is an error, and there is no verdict.
 
-    Exits as dpcalc check does: with 0 if every gate held, 1 if one did not, 2 if the shards do not belong together, 3
-    if a case has no answer.
+    Exits like dpcalc check: with 0 if every gate held, 1 if one did not, 2 if the shards do not belong together, 3 if
+    a case has no answer.
     """
     from dpcalc.recipes.running.saved import read_report
     from dpcalc.recipes.running.shards import merged

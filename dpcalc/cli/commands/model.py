@@ -13,9 +13,11 @@ from dpcalc.files.output import check_outputs
 
 @click.command("model", cls=WithHelp)
 @click.argument("model", metavar="MODEL", type=FILE)
-@click.option("--verbose", "-v", is_flag=True, help="All coefficients, and what can and cannot be read from them.")
+@click.option("--verbose", "-v", is_flag=True, help="Show all coefficients, and how to interpret them.")
 @click.option(
-    "--plot", type=FILE, help="Also draw the largest ones, to FILE.svg, .png or .pdf; -: here, in place of the report."
+    "--plot",
+    type=FILE,
+    help="Also draw the largest ones, to FILE.svg, .png or .pdf; -: in the terminal instead of the report.",
 )
 @click.option("--format", type=click.Choice(["plain", "json", "csv", "markdown"]), help="Default: plain.")
 @click.option("--json", "as_json", is_flag=True, help="Short for --format json.")
@@ -23,7 +25,7 @@ from dpcalc.files.output import check_outputs
 def command(model: str, verbose: bool, plot: str | None, format: str | None, as_json: bool, output: str | None) -> None:
     """Show a model that `dpcalc train -o` wrote: coefficients in the units of the columns, and their privacy noise.
 
-    All of it follows from the file, which is released: it costs nothing.
+    This uses only the released file, so it costs no privacy.
 
     \b
       dpcalc train --data example:breast-cancer -e 1 -d 1e-5 -o model.json

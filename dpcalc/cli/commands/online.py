@@ -12,12 +12,14 @@ from dpcalc.model.quantities import Noise
 
 @click.command("online", cls=Command)
 @parameter_options("online")
-@click.option("--print-noise", is_flag=True, help="Print record,scale lines from --index (or 1) to -n (or for ever).")
+@click.option(
+    "--print-noise", is_flag=True, help="Print record,scale lines from --index (or 1) to -n (or without end)."
+)
 def command(print_noise: bool, **flags: Any) -> None:
-    """A growing stream: record j gets the noise of a decaying schedule; the latest iterate is released once.
+    """Account for one pass over a growing stream with decaying noise; the latest iterate is released once.
 
-    The newest record is protected by its own noise alone, and that decays: no guarantee holds for all records at once.
-    Ask for one with --index, or for all that at least --window others follow.
+    Only its own noise protects the newest record, and that noise decays: no guarantee holds for all records at once.
+    Ask about one record with --index, or about all records that at least --window others follow.
 
     \b
     After a million records, how private is the 100th?
@@ -27,7 +29,7 @@ def command(print_noise: bool, **flags: Any) -> None:
     How old must a record be?
       dpcalc online -n 1e6 -L 10 --smoothness 1 --eta 0.01 -D 1 --c1 100 \\
         --c2 100 --decay-exponent 1.5 -e 1 -d 1e-6 --solve window
-    The noise to add to each arriving record:
+    The noise for each new record:
       dpcalc online -n 5 -L 10 --smoothness 1 --eta 0.01 -D 1 --c1 100 --c2 100 \\
         --decay-exponent 1.5 -e 1 -d 1e-6 --print-noise
     """
@@ -38,7 +40,7 @@ def command(print_noise: bool, **flags: Any) -> None:
 
 
 def _print_noise(**flags: Any) -> None:
-    """Print one CSV line a record, as long as somebody reads."""
+    """Print one CSV line per record until the reader closes the pipe."""
     from dpcalc.engine.commands import COMMANDS
     from dpcalc.errors import SpecError
     from dpcalc.files.output import write

@@ -13,14 +13,14 @@ from dpcalc.inert import printable
 @click.command("predict", cls=WithHelp)
 @click.argument("model", metavar="MODEL", type=FILE)
 @click.option("--data", type=FILE, required=True, help="The rows: CSV with a header, NPY, NPZ or Parquet.")
-@click.option("--threshold", metavar="P", help="+1 is what has a larger probability than this (default 0.5).")
+@click.option("--threshold", metavar="P", help="Predict +1 if its probability is larger than this (default 0.5).")
 @click.option("--output", "-o", type=FILE, help="Write to FILE, atomically, instead of stdout (also: -).")
 def command(model: str, data: str, threshold: str | None, output: str | None) -> None:
-    """Predict the target of every row by a model that `dpcalc train -o` wrote; the answer is a CSV.
+    """Predict the target of every row with a model that `dpcalc train -o` wrote; the output is CSV.
 
-    The model's columns are found by their names, in any order; other columns are not read, and no target is needed. A
-    line holds the prediction (the name of the class; a target in its own units), and of a logistic model the
-    probability of the class that counts as +1, of a softmax that of the class predicted, of a hinge model the score.
+    The model's columns are found by name, in any order; other columns are ignored, and no target is needed. Each line
+    has the prediction (a class, or a number in the units of the target). It also has the probability of the class +1
+    (logistic), the probability of the predicted class (softmax), or the score (hinge).
 
     \b
     Train a model, and predict with it:

@@ -32,24 +32,24 @@ from dpcalc.render.notes import report as report_on
 @risk_options
 @sweep_options
 def command(report: str | None, rdp: tuple[str, ...], **flags: Any) -> None:
-    """What an attacker can do against a guarantee.
+    """Bound what an attacker can do against a guarantee.
 
     \b
-    Of Gaussian privacy, of one (epsilon, delta), of concentrated privacy:
+    Gaussian privacy, one (epsilon, delta), concentrated privacy:
       dpcalc risk --mu 1
       dpcalc risk -e 1 -d 1e-5
       dpcalc risk --rho 0.5 --fpr 1e-4,0.01
-    How often is a secret guessed that is guessed once in 1000 without the model?
+    A secret is guessed once in 1000 without the model. How often with it?
       dpcalc risk --mu 1 --baseline 0.001
-    Is it little enough?
+    Is that below a limit?
       dpcalc risk --mu 0.5 --assert 'tpr@1%<=0.05'
-    True against false positives, as a picture:
+    A plot of true against false positives:
       dpcalc risk --mu 1 --plot -
-    Of a run (every query takes --risk, and gates on it):
+    For a run (every query takes --risk, and gates on it):
       dpcalc rdp -n 60000 -L 1 --smoothness 1 --eta 0.1 --sigma 2 -d 1e-6 --risk
 
-    One (epsilon, delta) says little: what a run has by its whole curve is often much less. Given the path of a report
-    that a query wrote with --json, it answers for every case of that.
+    One (epsilon, delta) says little: the risk computed from a run's whole privacy curve is often much smaller. Given
+    the path of a report that a query wrote with --json, the command answers for each of its cases.
     """
     if report is not None:
         _of_report(report, rdp, flags)
@@ -66,7 +66,7 @@ def _of_report(path: str, rdp: tuple[str, ...], flags: Flags) -> None:
 
     known = [name for name in (*STARTS, "epsilon", "delta") if flags.pop(name, None)] + (["rdp"] if rdp else [])
     if known:
-        raise SpecError(f"a report is given, and {', '.join(known)} as well", "leave out one of the two")
+        raise SpecError(f"give either a report or {', '.join(known)}", "leave out one of the two")
     output = Output.of(flags)
     asked = risks_asked(True, rates_of(flags))
     assert asked is not None

@@ -35,47 +35,60 @@ _OWN = (
 
 _OF_THEOREMS = ("explain", "bibtex")
 
-_PAUSE = 0.1  # seconds between two looks of a bar
+_PAUSE = 0.1  # seconds between two updates of a progress bar
 
 
 @click.command("train", cls=Command)
 @click.option("--data", type=FILE, help="CSV with a header, NPY, NPZ or Parquet; or example:breast-cancer.")
-@click.option("--synthetic", type=click.Choice(["logistic", "linear"]), help="Drawn records (-n, --dimension) instead.")
-@click.option("--target", metavar="COLUMN", help="Name of the target, or its number in a matrix (default: the last).")
 @click.option(
-    "--labels", metavar="NO,YES", help="The second label is +1, all else -1; or more than two classes: A,B,C (softmax)."
+    "--synthetic", type=click.Choice(["logistic", "linear"]), help="Synthetic records (-n, --dimension) instead."
 )
-@click.option("--positive", metavar="LABEL", help="The label that counts as +1, alone; all else counts as -1.")
-@click.option("--class-shares", metavar="A,B", help="Public shares of the classes: warns where the rarest is too rare.")
+@click.option(
+    "--target", metavar="COLUMN", help="Name of the target column, or its number in a matrix (default: the last)."
+)
+@click.option(
+    "--labels",
+    metavar="NO,YES",
+    help="The second label is +1, all others -1; or more than two classes: A,B,C (softmax).",
+)
+@click.option("--positive", metavar="LABEL", help="The label that counts as +1; all others count as -1.")
+@click.option("--class-shares", metavar="A,B", help="Public shares of the classes: warns if the rarest is too rare.")
 @click.option(
     "--class-weight",
     metavar="balanced|sqrt|A,B",
-    help="Public weights of the classes' gradients; words: by the shares.",
+    help="Public weights of the classes' gradients; words: computed from the class shares.",
 )
 @click.option("--ignore", metavar="COLUMN", multiple=True, help="Leave a column out (repeatable).")
 @click.option(
     "--ranges",
     type=FILE,
-    help="CSV column,low,high, or a schema (YAML, JSON) with levels too. Not from the records!",
+    help="Public column ranges: CSV column,low,high, or a schema (YAML, JSON), also with levels. Not from the records!",
 )
 @click.option(
-    "--target-range", metavar="LOW,HIGH", help="Predict a number: this interval of the target goes to [-1, 1]."
+    "--target-range", metavar="LOW,HIGH", help="Predict a number: this interval of the target is scaled to [-1, 1]."
 )
-@click.option("--intercept/--no-intercept", default=None, help="A constant feature; it counts in the feature bound.")
+@click.option(
+    "--intercept/--no-intercept", default=None, help="Add a constant feature; it counts in the feature bound."
+)
 @click.option(
     "--average", type=click.Choice(["tail", "none"]), help="Release the mean of the last half of the iterates."
 )
 @click.option(
-    "--solver", type=click.Choice(["descent", "sums"]), help="Of least squares; sums: by noisy sums of products."
+    "--solver", type=click.Choice(["descent", "sums"]), help="Solver of least squares; sums: noisy sums of products."
 )
 @click.option(
-    "--centre/--no-centre", default=None, help="Rows about a noisy mean, paid for. Default: where the signal suits."
+    "--centre/--no-centre",
+    default=None,
+    help="Subtract a noisy mean, which costs budget. Default: if the signal is strong enough.",
 )
+@click.option("--test-fraction", type=float, default=0.0, help="Share of the records held out for testing (default 0).")
 @click.option(
-    "--test-fraction", type=float, default=0.0, help="Share of the records set aside for testing (default 0)."
+    "--tune",
+    metavar="KEY=V1,V2",
+    multiple=True,
+    help="Choose among these values; the choice costs budget (repeatable).",
 )
-@click.option("--tune", metavar="KEY=V1,V2", multiple=True, help="Choose among these values, paid for (repeatable).")
-@click.option("--tune-runs", metavar="MEAN", help="Mean number of the runs chosen from (default 10).")
+@click.option("--tune-runs", metavar="MEAN", help="Mean number of runs to choose from (default 10).")
 @click.option("--tune-law", type=click.Choice(["geometric", "logarithmic", "poisson"]), help="Default: geometric.")
 @click.option(
     "--tune-score", metavar="SHARE|FILE", type=FILE, help="Score on this share of the records, or on a public file."
@@ -84,15 +97,22 @@ _PAUSE = 0.1  # seconds between two looks of a bar
 @click.option(
     "--show-unprotected-metrics", is_flag=True, help="Measure on the training records without noise: NOT covered."
 )
-@click.option("--evaluate-share", metavar="SHARE", help="Measure the model privately by this share of epsilon, as 5%.")
+@click.option("--evaluate-share", metavar="SHARE", help="Spend this share of epsilon, as 5%, on a private evaluation.")
 @click.option(
-    "--unlearn", metavar="MODEL", type=FILE, help="Train this model on, until it has forgotten who is not in --data."
+    "--unlearn",
+    metavar="MODEL",
+    type=FILE,
+    help="Train this model further until it has forgotten the records that are not in --data.",
 )
-@click.option("--ledger", type=FILE, help="Charge this ledger before training; refused where its budget has no room.")
+@click.option(
+    "--ledger", type=FILE, help="Charge this ledger before training; refuse to train if its budget is too small."
+)
 @click.option("--seed", type=int, help="Draw noise and order from a seed: for experiments. The result is NOT PRIVATE.")
 @click.option("--noise-source", type=click.Choice(["os", "secure"]), default="os", help="secure: AES in counter mode.")
-@click.option("--replicas", type=int, default=1, help="So many independent runs: quantiles of the metrics, no model.")
-@click.option("--workers", type=int, help="Processors for the replicas (default: all).")
+@click.option(
+    "--replicas", type=int, default=1, help="Number of independent runs: gives quantiles of the metrics, no model."
+)
+@click.option("--workers", type=int, help="Processes for the replicas (default: one per processor).")
 @cluster_options("replicas")
 @click.option("--no-card", is_flag=True, help="Write no privacy card beside the model.")
 @training_options("train")
@@ -102,17 +122,17 @@ def command(
 ) -> None:  # fmt: skip
     """Train a linear model by an algorithm whose privacy is accounted: budget in, model out.
 
-    Data, a task and a budget are enough: a default rule picks the rest, from public numbers alone, and says what it
-    picked (docs/training.md). Nothing is computed of the records that the guarantee does not cover, unless you ask for
-    it; every such number then says that it is uncovered.
+    Data, a task and a budget are enough: a default rule chooses the rest from public numbers alone, and reports its
+    choices (docs/training.md). Every number computed from the records is covered by the guarantee, unless you ask for
+    others; those are marked as not covered.
 
     \b
     Logistic regression on the shipped data:
       dpcalc train --data example:breast-cancer -e 1 -d 1e-5
-    The model, its card model.card.json and a paragraph, of a table with a target:
+    A model, its card model.card.json and a paragraph, with a named target:
       dpcalc train --data example:breast-cancer --target diagnosis \\
         --labels benign,malignant -e 1 -d 1e-6 -o model.json --format statement
-    Settings chosen from, with the choice paid for:
+    Tune settings privately; the budget covers the choice:
       dpcalc train --data example:breast-cancer -e 1 -d 1e-5 \\
         --tune clip=0.05,0.1,0.3 --tune travel=10,30
 
@@ -129,18 +149,18 @@ def command(
     Predict a number:
       dpcalc train --data table.csv --target price --target-range 0,1000 \\
         --ranges columns.yaml -e 1 -d 1e-6
-    A ledger of what this table has cost, spent.yaml, which refuses what would
-    exceed its budget before anything is trained:
+    A ledger of the releases from this table, spent.yaml; a run that would
+    exceed its budget is refused before training:
         dpcalc: ledger/1
         adjacency: replace-one
         budget: {epsilon: 3, delta: 1e-5}
       dpcalc train --data example:breast-cancer -e 1 -d 1e-6 --ledger spent.yaml
-    A model that forgets: --data without the records to be forgotten
+    Unlearning; the second --data would lack the records to forget:
       dpcalc train --data example:breast-cancer --regularisation 0.01 -R 5 \\
         --no-centre -e 1 -d 1e-6 -o old.json
       dpcalc train --data example:breast-cancer --unlearn old.json -R 5 \\
         --start-distance 0.02 --regularisation 0.01 -e 1 -d 1e-6 -o forgot.json
-    A run that is described: projected on a ball, against the non-private fit:
+    A run that you describe, compared with the non-private fit:
       dpcalc train --data example:breast-cancer --radius 5 -e 1 -d 1e-5 \\
         --reference
     Algorithms side by side on synthetic records, 100 runs each:
@@ -162,7 +182,7 @@ def command(
         **{name: flags.pop(name) for name in _OWN}, output=output, card=not no_card, tune=choice, account=account
     )
     if flags.get("plot") and (setup.replicas > 1 or _cases(flags) > 1):
-        setup = setup._replace(reference=True)  # what is drawn is the excess risk
+        setup = setup._replace(reference=True)  # the plot shows the excess risk
     machines = there_of(cluster, insecure, setup.workers)
     if machines is not None and setup.replicas < 2:
         raise SpecError("--cluster goes with --replicas: one model is trained on this machine", "leave it out")
@@ -210,7 +230,7 @@ def command(
 
 
 def _account(ledger: str | None, flags: Flags) -> LedgerFile | None:
-    """Return the ledger that is named, after a look whether it can be written and is no other file."""
+    """Return the named ledger, after checking that it can be written and is not also an input."""
     if ledger is None:
         return None
     from dpcalc.recipes.ledgers.charge import LedgerFile
@@ -221,27 +241,27 @@ def _account(ledger: str | None, flags: Flags) -> LedgerFile | None:
 
 
 def _finish(account: LedgerFile) -> None:
-    """Say in the ledger that the model was released; what prevents that is a warning, as the model is there."""
+    """Record in the ledger that the model was released; a failure is only a warning, as the model exists."""
     try:
         account.finish()
     except DpcalcError as error:
-        say(f"warning: the entry in the ledger still says that the release is only begun: {error.message}")
+        say(f"warning: the ledger could not record that the release is complete: {error.message}")
 
 
 def _write_card(cases: list[Case], model: str) -> list[Case]:
-    """Write the card beside a model, and return the cases; what prevents that is a warning, as the model is there."""
+    """Write the card beside a model, and return the cases; a failure is only a warning, as the model exists."""
     from dpcalc.cards.card import without_card, write_beside
 
     try:
         write_beside(report("train", cases), model)
     except DpcalcError as error:
-        say(f"warning: there is no privacy card beside the model: {error.message}")
+        say(f"warning: the privacy card beside the model could not be written: {error.message}")
         return [without_card(case) for case in cases]
     return cases
 
 
 def _refuse_explaining(form: str | None) -> None:
-    """Refuse formats that explain a theorem, of a total of several runs, before anything is trained."""
+    """Refuse formats that explain one theorem before a tuned run, whose guarantee is a total."""
     if form in _OF_THEOREMS:
         raise SpecError(
             f"--format {form} explains one theorem, and the guarantee of a tuned run is a total",
@@ -250,21 +270,21 @@ def _refuse_explaining(form: str | None) -> None:
 
 
 def _cases(flags: Flags) -> int:
-    """Return how many cases the flags describe: each may hold several lists of values."""
+    """Return how many cases the flags describe; each may hold several lists of values."""
     values = (parts for name, parts in flags.items() if name != "gates")
     swept = [lists for lists in values if isinstance(lists, tuple) and lists and isinstance(lists[0], list)]
     return math.prod(sum(map(len, lists)) for lists in swept)
 
 
 class _Bars:
-    """How far each phase of a run is and how long it will take, on a terminal; nothing elsewhere."""
+    """Progress bars for the phases of a run, on a terminal only."""
 
     def __init__(self) -> None:
         self._shown, self._last = "", 0.0
         self._bar: Any = None
 
     def __call__(self, phase: str) -> Callable[[int, int], None] | None:
-        """Return what to call with (done, in all) during a phase."""
+        """Return the callback of a phase, called with (done, total); None without a terminal."""
         if sys.stderr is None or not sys.stderr.isatty():
             return None
         return functools.partial(self._show, phase)
@@ -285,7 +305,7 @@ class _Bars:
             self._bar.update(done - self._bar.pos)
 
     def close(self) -> None:
-        """End the line of the phase that is shown."""
+        """Finish the bar that is shown."""
         if self._bar is not None:
             self._bar.render_finish()
         self._shown, self._bar = "", None

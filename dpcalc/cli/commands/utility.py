@@ -13,17 +13,17 @@ from dpcalc.cli.query import Command, parameter_options, run_query
 @parameter_options("utility")
 @click.option("--orders", is_flag=True, help="Print Table 1 of Feldman et al.: orders of growth, no guarantees.")
 def command(orders: bool, **flags: Any) -> None:
-    """What a budget costs: the excess risk, noise, step size and steps by every theorem that applies, best first.
+    """Compute what a budget costs: excess risk, noise, step size and steps by every theorem that applies, best first.
 
     \b
     Logistic regression on 100000 records, 20 features of norm at most 1:
     what does epsilon = 1 cost?
       dpcalc utility --loss logistic --feature-bound 1 -n 1e5 --dimension 20 \\
         -R 1 -e 1 -d 1e-6
-    Risk against budget:
+    Risk for several budgets:
       dpcalc utility --loss logistic --feature-bound 1 -n 1e5 --dimension 20 \\
         -R 1 -e 0.25:4:log5 -d 1e-6
-    With constants of your own:
+    With your own constants:
       dpcalc utility -L 1 --smoothness 1 -n 1e5 --dimension 20 -R 1 -e 1 \\
         -d 1e-6
     """
@@ -34,7 +34,7 @@ def command(orders: bool, **flags: Any) -> None:
 
 
 def _print_orders(**flags: Any) -> None:
-    """Print what the excess risk grows like, without constants, for one task and for several.
+    """Print the orders of growth of the excess risk, for one task and for several.
 
     Raises:
         SpecError: the records, the dimension or epsilon are not given.
@@ -46,7 +46,7 @@ def _print_orders(**flags: Any) -> None:
     from dpcalc.theorems.risk.tasks import comparison
 
     if flags["reports"]:
-        raise SpecError("--report is of an answer, and orders of growth are none", "leave out --orders or --report")
+        raise SpecError("--orders does not go with --report", "leave out --orders or --report")
     given = {name: flags[name][0][0] for name in ("records", "tasks", "dimension", "epsilon") if flags[name]}
     missing = [name for name in ("records", "dimension", "epsilon") if name not in given]
     if missing:

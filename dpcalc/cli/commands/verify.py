@@ -16,21 +16,17 @@ _LONG = 200
 
 @click.command("verify", cls=Command)
 @click.argument("card", metavar="CARD")
-@click.option("--model", type=FILE, help="The model of the card: its hash and its privacy are compared.")
-@click.option("--schedule", type=FILE, help="The schedule that the run was described by: its hash is compared.")
+@click.option("--model", type=FILE, help="The model of the card; its hash and guarantee are compared.")
+@click.option("--schedule", type=FILE, help="The schedule of the run; its hash is compared.")
 @click.option(
     "--export", type=FILE,
-    help="Write a verified card as an entry of the registry of deployments (.yaml), or as answers to the questions of "
-    "NIST SP 800-226 (.md).",
+    help="Write the verified card as an entry for the registry of deployments (.yaml), or as answers to the questions "
+    "of NIST SP 800-226 (.md).",
 )  # fmt: skip
-@click.option("--no-certify", is_flag=True, help="Do not prove the guarantees in ball arithmetic as well.")
-@click.option(
-    "--timeout", metavar="SECONDS", default="600", show_default=True, help="Longest time to compute; 0 for any."
-)
-@click.option(
-    "--memory-limit", metavar="GIB", default="4", show_default=True, help="Most memory for the computation; 0 for any."
-)
-@click.option("--json", "as_json", is_flag=True, help="What was compared and what differs, as JSON.")
+@click.option("--no-certify", is_flag=True, help="Do not also prove the guarantees in ball arithmetic.")
+@click.option("--timeout", metavar="SECONDS", default="600", show_default=True, help="Time limit; 0: none.")
+@click.option("--memory-limit", metavar="GIB", default="4", show_default=True, help="Memory limit; 0: none.")
+@click.option("--json", "as_json", is_flag=True, help="Print the comparison as JSON.")
 def command(
     card: str,
     model: str | None,
@@ -44,20 +40,20 @@ def command(
     """Recompute a privacy card, and compare every field.
 
     \b
-    A card of a run, to publish; and what its readers do:
+    Write a card of a run to publish; its readers verify it:
       dpcalc dp-sgd -n 50000 --sample-rate 0.01 --steps 2000 \\
         --noise-multiplier 1 --sampling poisson -d 1e-5 --report card=release.json
       dpcalc verify release.json
-    A model, whose card train writes beside it:
+    A model, and the card that train writes beside it:
       dpcalc train --data example:breast-cancer -R 5 -e 1 -d 1e-5 -o model.json
       dpcalc verify model.card.json --model model.json
 
-    Everything on a card follows from what was asked, which is part of it: numbers, texts, assumptions and hashes. What
-    differs by a digit or a letter fails. A card of another version of dpcalc may state weaker numbers than this one
-    proves, and no stronger ones. That the run was carried out as the card says is promised by who publishes it.
+    A card contains its question, and everything else follows from that: numbers, texts, assumptions and hashes. A card
+    fails if a digit or a letter differs. A card of another version of dpcalc may state weaker numbers than this version
+    proves, but no stronger ones. Its publisher promises that the run was carried out as the card says.
 
-    Exits with 0 if every field is as computed; 1 if one is not; 2 if the file is no card; 3 if there is no such
-    guarantee, or it takes too long; 4 if a guarantee is below the truth.
+    Exits with 0 if every field agrees; 1 if one does not; 2 if the file is not a card; 3 if there is no such guarantee,
+    or the time runs out; 4 if a guarantee is below the truth.
     """
     from dpcalc.cards.document import read_card
     from dpcalc.cards.verify import verify_within

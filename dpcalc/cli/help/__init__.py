@@ -1,1 +1,1 @@
-"""What the command line says of itself: pages of options, the manual, and what was meant by a wrong word."""
+"""Help of the command line: pages of options, the manual page, search, and hints for unknown words."""

@@ -1,4 +1,4 @@
-"""The options of a command as --help shows them: in groups, the most used first, every word with what it stands for."""
+"""The layout of --help: options in groups, the most used first, each value with its meaning."""
 
 from __future__ import annotations
 
@@ -41,23 +41,23 @@ _GROUPS = {
 """The options of each group, by their names, in the order in which they are shown."""
 
 FEW = 24
-"""A command with so few options at most has no groups."""
+"""A command with at most this many options has no groups."""
 _COLUMN = 24
-"""Where the words about an option start."""
+"""The column at which the description of an option starts."""
 _WIDTH = 80
 _DEFAULTS = {"noise": "gaussian", "release": "last", "power": "1", "tube": "0"}
-"""Defaults of parameters that no algorithm has of its own."""
+"""Defaults of parameters, unless an algorithm has its own."""
 
 
 def usual(command: click.Command, names: Sequence[str]) -> list[str]:
-    """Return those of the options that a question usually needs, as the record of the command has them."""
+    """Return the options that a question usually needs, from the command or its record."""
     record = COMMANDS.get(str(command.name))
     chosen: Sequence[str] = getattr(command, "usual", ()) or (record.usual if record else ())
     return [name for name in chosen if name in names]
 
 
 def grouped(command: click.Command, names: Sequence[str]) -> dict[str, list[str]]:
-    """Return the titles of the groups -> the options of each, in the order in which they are shown.
+    """Return the groups as title -> options, in display order.
 
     Args:
         command: the command.
@@ -85,17 +85,17 @@ def write_options(command: click.Command, context: click.Context, formatter: cli
 
 
 _METAVARS = {"INTEGER": "INT", "INTEGER RANGE": "INT", "FLOAT": "NUM", "FLOAT RANGE": "NUM"}
-"""What click calls a number -> what is shown."""
+"""Click's names of number types -> the names shown."""
 
 ROWS = 40
-"""So many rows has a short page at most."""
+"""The largest number of rows of a short page."""
 _EXAMPLES = 3
 
 
 def short_page(context: click.Context) -> str:
-    """Return what a command answers, three examples, and the options that a question usually needs.
+    """Return a command's summary, three examples, and the options that a question usually needs.
 
-    One that is short anyway has everything.
+    If the whole page is short, return that.
     """
     command, whole = context.command, context.get_help()
     if whole.count("\n") < ROWS:
@@ -116,7 +116,7 @@ def short_page(context: click.Context) -> str:
 
 
 def examples(help: str) -> list[list[str]]:
-    """Return the examples of a help text: the rows of each, a command and what stands above it.
+    """Return the examples of a help text: for each, the rows of a command and those above it.
 
     >>> examples("It says.\\n\\n\\b\\nWhy?\\n  dpcalc explain \\\\\\n    a.b\\n  dpcalc bounds")
     [['Why?', '  dpcalc explain \\\\', '    a.b'], ['  dpcalc bounds']]
@@ -136,14 +136,14 @@ def examples(help: str) -> list[list[str]]:
 
 
 def _entry(command: str, option: click.Option, context: click.Context, width: int, *, brief: bool = False) -> list[str]:
-    """Return the lines about an option: its names, what it means, and what each of its words stands for.
+    """Return the lines about an option: its names, its meaning, and the meaning of each value.
 
     Args:
         command: the name of the command.
         option: the option.
-        context: of the command.
-        width: of the page.
-        brief: whether what it means is cut to its first clause, and its words are listed alone.
+        context: the context of the command.
+        width: the width of the page.
+        brief: whether to keep only the first clause of the meaning, and to list the values alone.
     """
     parameter = _parameter(option)
     words = _words(parameter)
@@ -159,7 +159,7 @@ def _entry(command: str, option: click.Option, context: click.Context, width: in
 
 
 def _clause(text: str) -> str:
-    """Return the first clause of a text, without what stands in brackets.
+    """Return the first clause of a text, without brackets.
 
     >>> _clause("n: number of records; one pass uses each once"), _clause("index (default: 1)")
     ('n: number of records', 'index')
@@ -168,13 +168,13 @@ def _clause(text: str) -> str:
 
 
 def _unit(parameter: Parameter | None, said: str) -> str:
-    """Return the unit of a parameter in brackets, unless what is said of it has it."""
+    """Return the unit of a parameter in brackets; empty if the description already has it."""
     unit = parameter.unit if parameter else ""
     return f" [{unit}]" if unit and unit.rstrip("s") not in said else ""
 
 
 def about(parameter: Parameter) -> list[str]:
-    """Return the lines about a parameter: what it means, its domain, and what each of its words stands for.
+    """Return the lines about a parameter: its meaning, its domain, and the meaning of each value.
 
     >>> from dpcalc.model.parameter import PARAMETERS
     >>> print(*about(PARAMETERS["sample_rate"]), sep="\\n")
@@ -207,7 +207,7 @@ def _glossary(words: dict[str, str], default: str, width: int) -> list[str]:
 
 
 def _words(parameter: Parameter | None) -> dict[str, str]:
-    """Return the words that a parameter may be and what each stands for; empty where it is no word."""
+    """Return the values of a parameter and their meanings; empty if its values are not words."""
     if parameter is None or parameter.name not in GLOSSED:
         return {}
     if parameter.name == "algorithm":
@@ -216,20 +216,20 @@ def _words(parameter: Parameter | None) -> dict[str, str]:
 
 
 def _parameter(option: click.Option) -> Parameter | None:
-    """Return the parameter that an option gives a value to, with the words that the command takes; None for others."""
+    """Return the parameter of an option, with the choices of the command; None for other options."""
     parameter: Any = getattr(option.type, "parameter", None)
     return parameter if isinstance(parameter, Parameter) else None
 
 
 def default_of(command: str, option: click.Option) -> str:
-    """Return what an option is where it is not given, where that does not depend on more; else the empty string."""
+    """Return the default of an option; empty if it has none or if it depends on other options."""
     name = str(option.name)
     if _parameter(option) is None:
         return str(option.default) if option.show_default and option.default is not None else ""
     record = COMMANDS.get(command, COMMANDS["compare"])
     if name == "algorithm":
         return "" if record.compares or record.prices else record.default
-    if name == "release" and "dp-sgd" in record.algorithms:  # which has another one
+    if name == "release" and "dp-sgd" in record.algorithms:  # dp-sgd has another default
         return ""
     taking = [ALGORITHMS[a] for a in record.algorithms if name in ALGORITHMS[a].parameters]
     defaults: set[Any] = {algorithm.defaults.get(name, _DEFAULTS.get(name)) for algorithm in taking}

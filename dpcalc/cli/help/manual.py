@@ -1,4 +1,4 @@
-"""The manual page, in the roff that ``man`` reads."""
+"""The manual page, in roff."""
 
 from __future__ import annotations
 
@@ -78,7 +78,9 @@ def manual() -> str:
         for option in _options(context):
             options.setdefault(_names(option)[0], _option(option, context))
     listed = "".join(options[name] for name in sorted(options))
-    return f"{_HEAD}.SH COMMANDS\n{commands}.SH OPTIONS\nEach command takes those named with it.\n{listed}{_TAIL}"
+    return (
+        f"{_HEAD}.SH COMMANDS\n{commands}.SH OPTIONS\nEach command takes the options listed with it.\n{listed}{_TAIL}"
+    )
 
 
 def _commands() -> Iterator[click.Context]:
@@ -127,13 +129,13 @@ def _option(option: click.Option, context: click.Context) -> str:
     names = _names(option)
     listed = ", ".join(f"\\fB{_roff(name)}\\fR" for name in names)
     metavar = "" if option.is_flag or option.count else option.make_metavar(context)
-    # The algorithms of one command are not those of another; each command's --help has its own.
+    # Commands differ in their algorithms; the --help of each lists its own.
     value = "NAME" if names[0] == "--algorithm" else metavar
     value = f" \\fI{_roff(value)}\\fR" if value else ""
     return f".TP\n{listed}{value}\n{_roff(option.help or '...')}\n"
 
 
 def _roff(text: str) -> str:
-    """Return text in which nothing is a request or an escape."""
+    """Return text with roff requests and escapes quoted."""
     text = text.replace("\\", "\\e").replace("-", "\\-")
     return "\n".join("\\&" + line if line.startswith((".", "'")) else line for line in text.split("\n"))

@@ -1,4 +1,4 @@
-"""What to say of an option or a command that does not exist: what was meant, or why there is none."""
+"""Hints for an unknown option or command."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _MEANT = {
     "position": ("index", "did you mean --index?"),
     "variance": ("noise_std", "give --noise-std, the square root of the variance of one coordinate"),
 }
-"""Words that people type -> the parameter without which a command has nothing to say of them, and what to say."""
+"""Words that people type -> the parameter that they mean, and the hint for commands that take it."""
 
 
 def about_option(word: str, command: click.Command) -> str:
-    """Return what to say of an option that a command does not have; empty where nothing is near."""
+    """Return the hint for an option that a command does not have; empty if nothing is similar."""
     from dpcalc.model.parameter import PARAMETERS, conversion, meant_by
     from dpcalc.topics import refusing
 
@@ -51,7 +51,7 @@ def about_option(word: str, command: click.Command) -> str:
 
 
 def _said(word: str, taken: Collection[str]) -> str:
-    """Return what `_MEANT` has to say to a command that takes these parameters."""
+    """Return the hint of `_MEANT` for a command that takes these parameters."""
     from dpcalc.model.parameter import NOISE_SCALES, PARAMETERS
 
     if word == "noise" and (scales := [PARAMETERS[name].flag for name in NOISE_SCALES if name in taken]):
@@ -61,7 +61,7 @@ def _said(word: str, taken: Collection[str]) -> str:
 
 
 def about_command(word: str, names: Iterable[str]) -> str:
-    """Return what to say of a command that does not exist; empty where nothing is near."""
+    """Return the hint for an unknown command; empty if nothing is similar."""
     from dpcalc.engine.commands import COMMANDS
     from dpcalc.model.algorithm import NAMED
     from dpcalc.topics import words_for_commands
@@ -82,7 +82,7 @@ def about_command(word: str, names: Iterable[str]) -> str:
 
 
 def _flags(command: click.Command) -> Mapping[str, str]:
-    """Return every long flag that a command takes, without hyphens before it -> as the help lists it."""
+    """Return the long flags of a command: without leading hyphens -> as the help lists them."""
     from dpcalc.model.parameter import KNOWN, spellings
 
     flags: dict[str, str] = {}
@@ -97,7 +97,7 @@ def _flags(command: click.Command) -> Mapping[str, str]:
 
 
 def _value(word: str, command: click.Command) -> str:
-    """Return the option one of whose values is the word: `--poisson` is `--sampling poisson`."""
+    """Return the hint for a word that is a value of an option: `--poisson` means `--sampling poisson`."""
     for option in command.params:
         parameter: Any = getattr(option.type, "parameter", None)
         if word in getattr(parameter, "choices", ()):
@@ -106,7 +106,7 @@ def _value(word: str, command: click.Command) -> str:
 
 
 def _symbol(word: str, taken: Iterable[str]) -> str:
-    """Return the one parameter that the papers write with this letter."""
+    """Return the hint for a letter that stands for one parameter in the papers."""
     from dpcalc.model.parameter import PARAMETERS
 
     parameters = [PARAMETERS[name] for name in taken if name in PARAMETERS]
@@ -118,7 +118,7 @@ def _symbol(word: str, taken: Iterable[str]) -> str:
 
 
 def _elsewhere(word: str) -> str:
-    """Return which commands take a parameter."""
+    """Return the hint that names the commands which take a parameter."""
     from dpcalc.engine.commands import COMMANDS
     from dpcalc.model.parameter import PARAMETERS, name_of
 

@@ -1,4 +1,4 @@
-"""The options --help and --help-all, in one language: to look for a translation takes a fiftieth of a query."""
+"""The options --help and --help-all, untranslated: the search for a translation takes 2% of a query's time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import click
 
 
 def nearest(word: str, words: Iterable[str]) -> list[str]:
-    """Return the words at the least distance, at most two: those that a third of the letters or the rest are wrong of.
+    """Return the most similar words, at most two, if at most a third of the letters are wrong.
 
     >>> nearest("nose-std", ["loss", "noise-std", "noise"]), nearest("noise-mult", ["noise-std", "noise-multiplier"])
     (['noise-std'], ['noise-multiplier'])
@@ -24,7 +24,7 @@ def nearest(word: str, words: Iterable[str]) -> list[str]:
 
 
 def distance(one: str, other: str) -> int:
-    """Return how many letters are left out, put in, changed or exchanged with the next between two words.
+    """Return the edit distance of two words: omissions, insertions, changes and swaps of neighbouring letters.
 
     >>> distance("epsilson", "epsilon"), distance("sgima", "sigma"), distance("", "ab")
     (1, 1, 2)
@@ -43,11 +43,10 @@ def distance(one: str, other: str) -> int:
 
 
 class WithHelp(click.Command):
-    """A command whose help has two sizes, and is not translated.
+    """A command with a short and a long help page, untranslated.
 
     Attributes:
-        usual: the names of the options that a question usually needs, which the short page shows; empty where the
-            record of the query says, or the first ones that there is room for.
+        usual: the names of the options on the short page; empty: those of the query's record, or as many as fit.
     """
 
     _help: tuple[click.Option, ...] = ()
@@ -57,7 +56,7 @@ class WithHelp(click.Command):
         self.usual = usual
 
     def get_help_option(self, ctx: click.Context) -> click.Option | None:
-        """Return the help option, always the same one, as the order of callbacks depends on it."""
+        """Return the help option, always the same object, as the order of callbacks depends on it."""
         return self._help_options(ctx)[0]
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
@@ -69,11 +68,11 @@ class WithHelp(click.Command):
             self._help = (
                 click.Option(
                     [*self.get_help_option_names(ctx), "_help"], is_flag=True, expose_value=False, is_eager=True,
-                    callback=_show_help, help="Show what is usual, and exit.",
+                    callback=_show_help, help="Show the usual options and exit.",
                 ),
                 click.Option(
                     ["--help-all", "_help_all"], is_flag=True, expose_value=False, is_eager=True,
-                    callback=_show_all, help="Show everything, and exit.",
+                    callback=_show_all, help="Show all options and exit.",
                 ),
             )  # fmt: skip
         return self._help
@@ -86,7 +85,7 @@ def _show_help(context: click.Context, _: click.Parameter, asked: bool) -> None:
 
 
 def _short(context: click.Context) -> str:
-    """Return the short page; that of a group has everything, and loads nothing for it."""
+    """Return the short page; for a group, the whole page, without loading its commands."""
     if isinstance(context.command, click.Group):
         return context.get_help()
     from dpcalc.cli.help.layout import short_page

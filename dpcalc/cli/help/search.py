@@ -1,4 +1,4 @@
-"""One search over what there is: bounds, errata, parameters and their words, commands, topics and examples."""
+"""One search over bounds, errata, parameters and their values, commands, topics and examples."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dpcalc.topics import bare, topics, words_for_commands
 
 
 class Kind(PlainEnum):
-    """The kinds of what can be looked for."""
+    """The kinds of entries."""
 
     BOUND = "bound"
     ERRATUM = "erratum"
@@ -26,16 +26,16 @@ class Kind(PlainEnum):
 
 
 class Entry(NamedTuple):
-    """What can be looked for.
+    """An entry of the search.
 
     Attributes:
-        kind: what kind of thing it is.
-        name: what it is called.
+        kind: its kind.
+        name: its name.
         text: the answer in a line or two.
-        command: what to type for more.
-        words: other names of it.
-        place: where a paper has it.
-        more: words that it is also about.
+        command: the command that shows more.
+        words: its other names.
+        place: its place in a paper.
+        more: further words to match.
     """
 
     kind: Kind
@@ -48,24 +48,24 @@ class Entry(NamedTuple):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Everything that it is called."""
+        """All its names."""
         return (self.name, *self.words)
 
     @property
     def said_of(self) -> str:
-        """What its text is about: all bounds of one theorem are about that."""
+        """The subject of its text; the same for all bounds of one theorem."""
         return self.text.partition(": ")[0] if self.place else self.name
 
     def to_dict(self) -> dict[str, str]:
-        """Return what is found, for JSON."""
+        """Return the fields for JSON."""
         return {"kind": self.kind, "name": self.name, "text": self.text, "command": self.command}
 
 
-# --- what there is ---------------------------------------------------------------------------------------------------
+# --- entries ---------------------------------------------------------------------------------------------------------
 
 
 def entries() -> list[Entry]:
-    """Return everything that can be looked for."""
+    """Return all entries."""
     return [*_topics(), *_commands(), *_parameters(), *_bounds(), *_examples()]
 
 
@@ -101,7 +101,7 @@ def _parameters() -> Iterator[Entry]:
 
 
 _OWN = "dpcalc"
-"""The reference of what is proved in docs/method.md alone."""
+"""The reference of theorems that only docs/method.md proves."""
 
 
 def _bounds() -> Iterator[Entry]:
@@ -122,7 +122,7 @@ def _bounds() -> Iterator[Entry]:
 
 
 def _few(authors: str) -> str:
-    """Return authors and a year, of more than two the first.
+    """Return authors and year, only the first author if there are more than two.
 
     >>> _few("Ye and Shokri 2022"), _few("Bok, Su and Altschuler 2024"), _few("dpcalc, docs/method.md")
     ('Ye and Shokri 2022', 'Bok et al. 2024', 'dpcalc, docs/method.md')
@@ -131,7 +131,7 @@ def _few(authors: str) -> str:
 
 
 def _first(locator: str) -> str:
-    """Return the place alone that a locator begins with, or its first clause.
+    """Return the numbered place at the start of a locator, or its first clause.
 
     >>> _first("Theorem 26, corrected"), _first("Theorem 35 for any number"), _first("NoisyGD, strongly convex")
     ('Theorem 26', 'Theorem 35', 'NoisyGD')
@@ -141,7 +141,7 @@ def _first(locator: str) -> str:
 
 
 def _examples() -> Iterator[Entry]:
-    """Yield every example of the help: the question above it, and what to type."""
+    """Yield every example of the help: a question and the command below it."""
     from dpcalc.cli.runs import RUNS
 
     for name, run in RUNS.items():
@@ -149,7 +149,7 @@ def _examples() -> Iterator[Entry]:
             yield Entry(Kind.EXAMPLE, name, question, re.sub(r" \\\n +", " ", command))
 
 
-# --- how near it is to what is asked ---------------------------------------------------------------------------------
+# --- relevance -------------------------------------------------------------------------------------------------------
 
 _PLACES = {
     "theorem": ("thm", "theorems"), "corollary": ("cor", "corollaries"), "lemma": ("lem", "lemmas"),
@@ -157,7 +157,7 @@ _PLACES = {
     "section": ("sec", "sections"), "equation": ("eq", "eqn", "equations"), "algorithm": ("alg", "algorithms"),
 }  # fmt: skip
 _PLACE = {word: place for place, words in _PLACES.items() for word in (place, *words)}
-"""How a numbered place of a paper is written -> what it is."""
+"""Spellings of a numbered place of a paper -> its kind."""
 
 _SILENT = frozenset((
     "a", "about", "an", "and", "are", "as", "at", "be", "by", "can", "do", "does", "for", "from", "give", "given",
@@ -165,14 +165,14 @@ _SILENT = frozenset((
     "the", "there", "this", "to", "too", "use", "we", "what", "when", "where", "which", "who", "why", "with", "you",
     "your", "et", "al", "dpcalc", "find",
 ))  # fmt: skip
-"""Words that name nothing."""
+"""Words that the search ignores."""
 
 _LEAST = 4
-"""So many letters two words have at least in common of which one begins the other."""
+"""The smallest length of a common prefix that counts as a match."""
 
 
 def tokens(text: str) -> list[str]:
-    """Return the words of a text in small letters, the number of a theorem or figure with what it numbers.
+    """Return the words of a text in lower case; a theorem or figure keeps its number.
 
     >>> tokens("Theorems 23 and 24 of Feldman et al."), tokens("thm. 3.3"), tokens("noise_std")
     (['theorem 23', 'theorem 24', 'feldman'], ['theorem 3.3'], ['noise', 'std'])
@@ -202,7 +202,7 @@ class _Indexed(NamedTuple):
 
 
 _KINDS = {"topic": 1.3, "command": 1.1, "parameter": 1.1, "bound": 1.0, "erratum": 0.9, "word": 0.9, "example": 0.7}
-"""How much sooner a person means one kind of thing than another, where the words fit both."""
+"""Weights of the kinds: how likely each is meant if the words fit several."""
 
 
 def _indexed(entry: Entry) -> _Indexed:
@@ -215,7 +215,7 @@ def _indexed(entry: Entry) -> _Indexed:
 
 
 def found(words: Sequence[str]) -> list[Entry]:
-    """Return what the words are about, the most relevant first; a word that is nowhere counts as the nearest."""
+    """Return the matching entries, the most relevant first; an unknown word counts as the most similar known one."""
     index = [_indexed(entry) for entry in entries()]
     counts = Counter(word for one in index for word in one.weights)
     asked = list(dict.fromkeys(tokens(" ".join(words))))
@@ -227,24 +227,24 @@ def found(words: Sequence[str]) -> list[Entry]:
     near = [pair for pair in scored if pair[0] > max(most / 3, 0.0)]
     ordered = [entry for _, entry in sorted(near, key=lambda pair: -pair[0])]
     shown: dict[str, Entry] = {}
-    for entry in ordered:  # topics may share a command; all else that shares one says no more than what came before
+    for entry in ordered:  # topics may share a command; another entry with the same command adds nothing
         if entry.kind is Kind.TOPIC or entry.command not in {one.command for one in shown.values()}:
             shown[f"{entry.kind} {entry.name}"] = entry
     return list(shown.values())
 
 
 def _score(one: _Indexed, asked: Sequence[str], rarity: dict[str, float], respelt: dict[str, str], whole: str) -> float:
-    """Return how near an entry is: the weights of the words, by how rare they are and how many of them it has."""
+    """Return the relevance of an entry: the weights of its words times their rarity and the share that match."""
     weight = {word: _weight(respelt.get(word, word), one.weights) for word in asked}
     total = sum(rarity.values())
     share = sum(rarity[word] for word in asked if weight[word]) / total if total else 0.0
     named = 12.0 if whole in one.names else 0.0  # as much as three rare words in the name
-    # Cubed: whoever types two words means both.
+    # Cubed: an entry should match every word that was typed.
     return (named + share**3 * sum(rarity[word] * weight[word] for word in asked)) * _KINDS[one.entry.kind]
 
 
 def _weight(word: str, weights: dict[str, float]) -> float:
-    """Return the weight of a word in an entry; of a word that begins one of its words, or is begun by one, half."""
+    """Return the weight of a word in an entry; half if only a prefix matches."""
     if word in weights:
         return weights[word]
     if len(word) < _LEAST or " " in word:
@@ -254,7 +254,7 @@ def _weight(word: str, weights: dict[str, float]) -> float:
 
 
 def _akin(word: str, other: str) -> bool:
-    """Return whether one of two words begins the other, as a stem does: not much longer than it."""
+    """Return whether one of two words is a prefix of the other and of similar length."""
     shorter, longer = sorted((word, other), key=len)
     return len(shorter) >= _LEAST and longer.startswith(shorter) and len(longer) - len(shorter) <= _LEAST
 
@@ -264,14 +264,14 @@ def _begins(word: str, known: Counter[str]) -> bool:
 
 
 def _respelt(word: str, known: Counter[str]) -> str:
-    """Return the known word that is nearest in spelling; the word itself where none is."""
+    """Return the known word with the most similar spelling; the word itself if none is similar."""
     from dpcalc.cli.help.option import nearest
 
     return next(iter(nearest(word, (other for other in known if abs(len(other) - len(word)) <= 2))), word)
 
 
 def only(words: Sequence[str]) -> Entry | None:
-    """Return the one thing that the words name; None where they name none, or several."""
+    """Return the one entry that the words name; None if they name none or several."""
     hits = found(words)
     whole = bare("".join(words))
     named = [entry for entry in hits if whole in map(bare, entry.names)]

@@ -124,12 +124,12 @@ REPORTED = ("table", "plain", "json", "jsonl", "csv", "markdown")
 _PLOTS = (
     click.option(
         "--plot", type=FILE,
-        help="Also draw the sweep, or with --risk the attacks on one run, to FILE.svg, .png or .pdf; with -, in the "
+        help="Also draw the sweep, or with --risk the attacks on one run, to FILE.svg, .png or .pdf; -: in the "
         "terminal instead of the report.",
     ),
     click.option(
         "--plot-bounds", metavar="ID,ID...", type=BOUND, multiple=True,
-        help="Draw these bounds only (default: all along one parameter, else the best).",
+        help="Draw only these bounds (default: all bounds along one parameter, else the best).",
     ),
 )  # fmt: skip
 
@@ -144,7 +144,7 @@ def reports_option(kinds: Iterable[str], more: str = "") -> Callable[[Callable[.
 
 verbose_option = click.option(
     "--verbose", "-v", count=True,
-    help="Show a screen: assumptions, inputs, bounds, those that do not apply and why, notes; -vv shows all of it.",
+    help="Show assumptions, inputs, all bounds and why some do not apply, and notes, on one screen; -vv shows all.",
 )  # fmt: skip
 
 
