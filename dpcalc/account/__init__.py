@@ -1,1 +1,1 @@
-"""What a training job wrote of itself, and the account of what really ran."""
+"""Accounts of training runs from the files that they wrote."""

@@ -1,4 +1,4 @@
-"""The account of a described run: the engine's answer to it, and the sentences beside it."""
+"""The account of a described run: the engine's answer and its notes."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ COMMAND = "dp-sgd"
 
 
 def account(run: Described, gates: Sequence[Gate] = (), *, curves: bool = False) -> Case:
-    """Return the case of a run: epsilon at its delta, with what was read and what other readings would say.
+    """Return the case of a run: epsilon at its delta, with notes on the facts read and on other readings.
 
     Raises:
-        NotApplicable: no theorem speaks of the run, or empty batches are too likely.
-        SpecError: what is described contradicts itself.
+        NotApplicable: no theorem covers the run, or empty batches are too likely.
+        SpecError: the description contradicts itself.
     """
     delta, log_delta = run.delta
     case = _asked(run, Question(None, delta, log_delta, source=_SOURCE, curves=curves))
@@ -45,12 +45,12 @@ _SOURCE = Source.ARGUMENT
 
 
 def _asked(run: Described, question: Question) -> Case:
-    """Return the engine's answer: to a run of its own, or to a ledger of its phases and of the steps that are skipped.
+    """Return the engine's answer to one run, or to a ledger of its phases and its skipped steps.
 
-    What other runs would cost is not asked: this one is over, and other adjacencies may not be covered.
+    Other runs are not compared: this one is over, and other adjacencies may not be covered.
 
     Raises:
-        NotApplicable: no theorem speaks of the run, or steps are skipped too often for this delta.
+        NotApplicable: no theorem covers the run, or steps are skipped too often for this delta.
     """
     parts = asked_parts(run)
     if len(parts) == 1 and run.skipped is None:
@@ -69,31 +69,30 @@ def _asked(run: Described, question: Question) -> Case:
             raise
         raise NotApplicable(
             f"a worker skips a step with probability up to {math.exp(log_skips):.3g}, too often for this delta",
-            "have fewer workers, larger batches, or a larger delta",
+            "use fewer workers, larger batches, or a larger delta",
         ) from None
 
 
 SKIPPED = "skipped-steps"
-"""The entry of a ledger that stands for steps which a worker leaves out: what is released is so near to what is not."""
+"""The ledger entry for steps that a worker skips: its delta is the probability that any step is skipped."""
 
 LEAST_MU = 1e-9
-"""Of that entry, which releases nothing by itself: a Gaussian that costs nothing."""
+"""The mu of that entry, which releases nothing by itself."""
 
 
 def log_skipped(run: Described) -> float | None:
-    """Return ln of the probability that any step is skipped, rounded up; None where none can be.
+    """Return ln of the probability that any step is skipped, rounded up; None if no step can be.
 
-    It bounds how far, in total variation, the releases are from those of a run that skips nothing: with a record, and
-    without it.
+    It bounds the total variation distance between the run and one that skips no step, with a record and without it.
     """
     return None if run.skipped is None else max(_LEAST_LOG, run.skipped.log_probability(run.phases))
 
 
-_LEAST_LOG = -690.0  # 1e-300: a smaller probability counts as this one, for its double
+_LEAST_LOG = -690.0  # 1e-300: smaller probabilities are raised to this, so that the double is not 0
 
 
 def asked_parts(run: Described) -> list[dict[str, Any]]:
-    """Return the run as parameters of one run of dp-sgd, or of one for each phase; but for adjacency and groups."""
+    """Return the parameters of one dp-sgd run, or of one per phase, without adjacency and group size."""
     phases, shared = composed(run), {"sampling": run.sampling, **run.shape}
     if _has_schedule(run) and len(phases) > 1:
         return [{**shared, "schedule": "; ".join(" ".join(f"{n}={v!r}" for n, v in _said(p).items()) for p in phases)}]
@@ -101,7 +100,7 @@ def asked_parts(run: Described) -> list[dict[str, Any]]:
 
 
 def _has_schedule(run: Described) -> bool:
-    """Return whether phases of such a run are a schedule; else each is an entry of a ledger."""
+    """Return whether the phases form a schedule; else each is an entry of a ledger."""
     return run.sampling is Sampling.POISSON or (run.sampling is Sampling.FIXED and run.group_size == 1)
 
 
@@ -110,11 +109,11 @@ def _said(phase: Phase) -> dict[str, Any]:
     return {**rate, "steps": phase.steps, "noise_multiplier": phase.noise_multiplier}
 
 
-_MOST_WRITTEN = 1000  # phases that a recipe has; rounding to them costs about a thousandth of the noise
+_MOST_WRITTEN = 1000  # the most phases in a recipe; merging to this many costs about 0.1% of the noise
 
 
 def composed(run: Described) -> Sequence[Phase]:
-    """Return the phases, too many kinds by cells of noise and rate, each with its least noise and largest rate."""
+    """Return the phases; too many are merged in cells of noise and rate, each with its least noise and largest rate."""
     phases, most = run.phases, _MOST_WRITTEN if _has_schedule(run) else MOST
     if len(phases) <= most:
         return phases
@@ -136,7 +135,7 @@ def _reading(run: Described) -> list[Note]:
 
 
 def _other_readings(run: Described, case: Case) -> list[Note]:
-    """Return what other readings would say, under the same adjacency."""
+    """Return notes on the epsilons of other readings, under the same adjacency."""
     notes: list[Note] = []
     spent = None if case.best is None else case.best.epsilon
     if spent is None:

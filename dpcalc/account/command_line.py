@@ -1,4 +1,4 @@
-"""The command that started a training job, such as a line of a shell script: its flags as a table."""
+"""The flags of the command that started a training job, such as a line of a shell script, as a table."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _REPEATS = ("for", "while", "until", "xargs", "parallel", "watch")
 
 
 def of_command_line(text: Scalar) -> Node:
-    """Return the flags of a typed command, as ``--name value`` or ``--name=value``, as a table; other text as it is.
+    """Return the flags of a command, ``--name value`` or ``--name=value``, as a table; other text unchanged.
 
-    Of several commands the one with flags that describe a run is read.
+    If there are several commands, the one whose flags describe a run is read.
 
     >>> from dpcalc.files.place import Place
     >>> table = of_command_line(Scalar(Place("run.sh"), "cd code; train.py --epochs=3 --dp -b 64 | tee -a log"))
@@ -28,11 +28,11 @@ def of_command_line(text: Scalar) -> Node:
     [('epochs', '3'), ('dp', 'true'), ('-b', '64')]
 
     Raises:
-        SpecError: a flag is there twice, several commands describe a run, or one runs in a loop.
+        SpecError: a flag is given twice, several commands describe a run, or one runs in a loop.
     """
     try:
         commands = list(_commands(text.text))
-    except ValueError:  # an open quotation
+    except ValueError:  # an unclosed quotation
         return text
     tables = [table for words in commands if (table := _flags(text, words)).fields]
     if not tables:
@@ -48,7 +48,7 @@ def of_command_line(text: Scalar) -> Node:
 
 
 def _commands(text: str) -> Iterator[list[str]]:
-    """Yield the words of each command of a shell script; raise ValueError where a quotation is not closed."""
+    """Yield the words of each command of a shell script; raise ValueError if a quotation is not closed."""
     for line in _COMMENT.sub("", re.sub(r"\\\r?\n", " ", text)).splitlines():
         lexer = shlex.shlex(line, posix=True, punctuation_chars=";&|()")
         lexer.whitespace_split, lexer.commenters = True, ""
@@ -64,6 +64,6 @@ def _flags(text: Scalar, words: list[str]) -> Table:
             name, sign, value = word.removeprefix("--").partition("=")
             value = value if sign else "true" if _FLAG.match(following) else following
             if name in fields:
-                raise SpecError(f"{text.place}: {clipped(word)} is there twice", "leave out one of them")
+                raise SpecError(f"{text.place}: {clipped(word)} is given twice", "leave out one of them")
             fields[name] = Field(text.place, Scalar(text.place, value))
     return Table(text.place, fields)

@@ -1,4 +1,4 @@
-"""A described run: what the engine is asked about, and what is said beside the answer."""
+"""A described run: the question for the engine, and the remarks beside the answer."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from dpcalc.model.quantities import Adjacency, Sampling
 from dpcalc.numerics.floats import up
 
 _OF_N = (Adjacency.NULL_RECORD, Adjacency.REPLACE_ONE)
-"""Adjacencies of data sets with one number of records."""
+"""Adjacencies under which neighbouring data sets have the same number of records."""
 _BY_THEMSELVES = ("dpaccounting", "jaxprivacy")
-"""Programs whose files say that rate, steps and divisor are constants."""
+"""Programs in which rate, steps and divisor are constants."""
 _PEOPLE = ("user", "client")
 
 
 class Skipped(NamedTuple):
-    """Steps that are left out where a worker draws nothing: what the probability of that depends on."""
+    """Parameters of the probability that a worker draws an empty batch and skips the step."""
 
     records: int
     workers: int
     group: int
 
     def log_probability(self, phases: tuple[Phase, ...]) -> float:
-        """Return ln of the probability that any step is left out, rounded up."""
+        """Return ln of the probability that any step is skipped, rounded up."""
         logs = [
             loader.log_empty_batches(self.records, phase.rate or 1.0, phase.steps, self.workers, self.group)
             for phase in phases
@@ -40,19 +40,19 @@ class Skipped(NamedTuple):
 
 
 class Described(NamedTuple):
-    """A run as the engine is asked about it.
+    """A run in the engine's terms.
 
     Attributes:
-        shown, kind: the file, and what it was taken for.
-        phases: equal ones together.
+        shown, kind: the file and its kind.
+        phases: the phases; equal ones are merged.
         sampling, adjacency, group_size: as parameters of dp-sgd.
-        shape: records and batch size, where batches have a size.
-        delta: that is asked about, and its logarithm.
-        skipped: of runs that leave out empty batches.
-        claims: what other readings would say.
-        remarks: sentences.
-        facts: that were used.
-        unused: keys that were not.
+        shape: records and batch size, if batches have a fixed size.
+        delta: delta and its logarithm.
+        skipped: the skipped steps, if empty batches are skipped.
+        claims: other readings of the facts.
+        remarks: sentences for the report.
+        facts: the facts that were used.
+        unused: the keys that were not used.
     """
 
     shown: str
@@ -79,7 +79,7 @@ def described(run: RunFile, flags: Mapping[str, Said]) -> Described:
     """Return the run that a file and flags describe.
 
     Raises:
-        Missing: a fact is needed that neither says.
+        Missing: neither states a necessary fact.
         SpecError: they contradict each other.
         NotApplicable: no account holds for such a run.
     """
@@ -93,7 +93,7 @@ def described(run: RunFile, flags: Mapping[str, Said]) -> Described:
     skipped = _skipped(stated, group) if sampling is Sampling.POISSON else None
     if skipped is not None:
         chance = math.exp(skipped.log_probability(phases))
-        truth = f"a worker that draws nothing skips the step, with probability up to {chance:.2g} in all"
+        truth = f"a worker with an empty batch skips the step; some step is skipped with probability <= {chance:.2g}"
         stated.claims.append(Claim("a run without skipped steps", truth, {}))
     stated.get("epsilon")
     delta = stated.need("delta", "at which delta is epsilon asked for?")
@@ -115,14 +115,14 @@ def _shared_seed(stated: Stated, phases: tuple[Phase, ...], log_delta: float) ->
     least = loader.shared_seed_epsilon(z, rate or 1.0, steps, workers, log_delta)
     alone = loader.poisson_epsilon(z, rate or 1.0, steps, log_delta)
     return NotApplicable(
-        "all workers draw from one seed, so the draws of other records tell those of a record: no account holds, and "
-        f"epsilon is about {least:.4g} or more, where seeds of their own would have {alone:.4g}",
-        "give every worker a seed of its own",
+        "all workers draw from one seed, so the draws of other records reveal those of a record: no account holds. "
+        f"epsilon is about {least:.4g} or more; with separate seeds it would be {alone:.4g}",
+        "give every worker its own seed",
     )
 
 
 def _merged(phases: tuple[Phase, ...]) -> tuple[Phase, ...]:
-    """Return the phases with equal ones as one: the order of steps does not count."""
+    """Return the phases with equal ones merged: the order of steps does not matter."""
     counts: dict[tuple[float, float | None], int] = {}
     refuse((sum(phase.steps for phase in phases) >= 2**53, "more than 9e15 steps", "check the file"))
     for phase in phases:
@@ -132,22 +132,22 @@ def _merged(phases: tuple[Phase, ...]) -> tuple[Phase, ...]:
 
 
 _REMARKS: dict[str, tuple[object, str]] = {
-    "secure": (False, "the generator was no secure one: the theorems speak of ideal noise"),
-    "accountant": ("gdp", "the GDP accountant's epsilon is an approximation that can be too small; it is not this one"),
+    "secure": (False, "the generator was not cryptographically secure: the theorems assume ideal noise"),
+    "accountant": ("gdp", "the GDP accountant's epsilon is an approximation that can be too small; it is unused here"),
     "load_best_model_at_end": (True, "a checkpoint chosen by a metric of private records is a further release, "
                                "not in this account; by a metric of public records it costs nothing"),
-    "packing": (True, "packed sequences hold parts of several records: the account is of sequences; give "
-                "--max-records-per-user for those that one person is in"),
+    "packing": (True, "packed sequences hold parts of several records: the account protects sequences; give the number "
+                "of sequences of one person as --max-records-per-user"),
 }  # fmt: skip
-"""Facts with a value of which there is something to say."""
+"""Facts -> a value, and the remark for it."""
 
 
 def _refuse_uncovered(stated: Stated, sampling: Sampling) -> None:
-    """Refuse what no account holds for."""
+    """Refuse runs that no account covers."""
     refuse_unprotected(stated.facts)
     refuse_adaptive(stated)
     if sampling is Sampling.POISSON and stated.word("divisor") in ("realised", "realized", "batch"):
-        raise NotApplicable("the sum is divided by the size of the batch that was drawn: it tells on the record",
+        raise NotApplicable("the sum is divided by the size of the drawn batch, which depends on the record",
                             "divide by a constant")  # fmt: skip
     if not stated.phases and stated.get("schedule") not in (None, "false", "none"):
         raise NotApplicable("noise or batches change from step to step, and the configuration does not say how",
@@ -156,19 +156,19 @@ def _refuse_uncovered(stated: Stated, sampling: Sampling) -> None:
         raise NotApplicable("records were grouped by length, so batches depend on the data", "group_by_length: false")
     if (size := stated.get("physical_batch_size")) is not None:
         stated.remarks.append(
-            f"physical batches of {size} change neither rate nor steps: a logical batch has one noise"
+            f"physical batches of {size} change neither rate nor steps: noise is added once per logical batch"
         )
     if (reported := stated.get("reported_epsilon")) is not None:
-        stated.remarks.append(f"the file reports epsilon {reported:g}; the account is what its facts prove")
+        stated.remarks.append(f"the file reports epsilon {reported:g}; this account uses only the other facts")
     if stated.get("seed") is not None and stated.get("secure") is not True:
-        stated.remarks.append("the account holds if no one else knows the seed of the noise, and no other run has it")
+        stated.remarks.append("the account holds only if the seed of the noise is secret and no other run uses it")
     said = stated.facts.get("resumed_from")
     if said is not None and said.text.lower() not in FALSE:
         stated.remarks.append(
-            f"{said.origin} is {said.text}: steps before it, on the same records, are not in this account"
+            f"{said.origin} is {said.text}: earlier steps on the same records are not in this account"
         )
     if stated.get("auto_find_batch_size"):
-        stated.need("batch_size", "auto_find_batch_size may have changed the batch size: which one ran?")
+        stated.need("batch_size", "auto_find_batch_size may have changed the batch size: which one was used?")
 
 
 _NOT_PRIVATE = "the run was not private, and epsilon is infinite"
@@ -184,16 +184,16 @@ _UNPROTECTED: dict[str, tuple[tuple[str, ...], str]] = {
         _NOT_CLIPPED,
     ),
 }
-"""Facts, the words that mean no protection, and what follows from them."""
+"""Facts -> the words that mean no protection, and the consequence."""
 _OTHER_LAWS = ("laplac", "exponential", "uniform", "student", "cauchy", "skellam", "binomial", "discrete")
 _CORRELATED = ("dpftrl", "bandmf", "banded", "blt", "treeagg", "toeplitz", "correlated", "matrixfactor", "matrixmech")
 
 
 def refuse_unprotected(facts: Mapping[str, Said]) -> None:
-    """Refuse a run whose file says that noise or clipping was turned off, or that the noise was of another law.
+    """Refuse a run whose file says that noise or clipping was turned off, or that the noise was not Gaussian.
 
     Raises:
-        NotApplicable: it does.
+        NotApplicable: the run is not protected by Gaussian noise on clipped gradients.
     """
     for name, (words, why) in _UNPROTECTED.items():
         said = facts.get(name)
@@ -203,7 +203,7 @@ def refuse_unprotected(facts: Mapping[str, Said]) -> None:
     for name in ("noise_law", "accountant", "optimizer"):
         said = facts.get(name)
         if said is not None and any(law in bare(said.text) for law in _OTHER_LAWS):
-            raise NotApplicable(f"{said.origin} is {said.text}: an account is made of Gaussian noise only",
+            raise NotApplicable(f"{said.origin} is {said.text}: only Gaussian noise can be accounted for",
                                 "`dpcalc find laplace` lists the commands for other noise")  # fmt: skip
         if said is not None and any(mechanism in bare(said.text) for mechanism in _CORRELATED):
             raise NotApplicable(f"{said.origin} is {said.text}: the noise of steps is correlated",
@@ -211,13 +211,19 @@ def refuse_unprotected(facts: Mapping[str, Said]) -> None:
 
 
 def _rename_clients(stated: Stated) -> None:
-    """Take a federation's words for ours: a client is a record, and a round is a step."""
+    """Translate federated learning: a client is a record, and a round is a step."""
     for ours, theirs in (("records", "clients"), ("batch_size", "clients_per_round"), ("steps", "rounds")):
         if stated.get(theirs) is not None:
-            refuse((ours in stated.facts, f"{ours} and {theirs} are both given", "of a federation give the latter"))
+            refuse(
+                (
+                    ours in stated.facts,
+                    f"{ours} and {theirs} are both given",
+                    f"for federated learning give {theirs} alone",
+                )
+            )
             stated.facts[ours] = stated.facts[theirs]
     if stated.get("clients_per_round") is not None:
-        stated.remarks.append("a record is a client here, and its whole update must be clipped to the norm")
+        stated.remarks.append("a record is a client here, and its whole update must be clipped to the clipping norm")
 
 
 def _clips_users(stated: Stated) -> bool:
@@ -225,17 +231,17 @@ def _clips_users(stated: Stated) -> bool:
 
 
 def _of_users(stated: Stated, sampling: Sampling, phases: tuple[Phase, ...]) -> tuple[Phase, ...]:
-    """Return the steps of a user whose records are drawn singly, and whose sum is clipped: any of them is a draw."""
+    """Return the steps for a user clipped as a whole; the user is drawn if any of its records is."""
     if not _clips_users(stated):
         return phases
-    why = "a user is clipped as a whole, and drawn where any of its records is (1: users are drawn as a whole)"
+    why = "a user is clipped as a whole, and drawn if any of its records is (1: users are drawn as a whole)"
     k = int(stated.need("max_records_per_user", why))
     if k == 1 or sampling is Sampling.FULL:
         return phases
     if sampling is not Sampling.POISSON:
-        raise NotApplicable(f"the {k} records of a user are in different batches of {sampling}: no account is made",
+        raise NotApplicable(f"the {k} records of a user are in different batches with sampling {sampling}: not covered",
                             "draw users as a whole, or by Poisson sampling")  # fmt: skip
-    truth = f"a user is drawn where any of its {k} records is"
+    truth = f"a user is drawn if any of its {k} records is"
     stated.claims.append(Claim("the rate of one record", truth, {"phases": phases}))
     return tuple(phase._replace(rate=min(1.0, loader.any_of(phase.rate or 1.0, k))) for phase in phases)
 
@@ -247,8 +253,8 @@ def _group_size(stated: Stated) -> int:
     if unit in _PEOPLE and k is None:
         raise stated.missing("max_records_per_user", f"a {unit} is protected, and the gradients of records are clipped")
     if k and k > 1:
-        truth = (f"the {k} records of a {unit or 'user'} differ together, as a group (where their sum is clipped as a "
-                 "whole, say --clip-per user instead)")  # fmt: skip
+        truth = (f"the {k} records of a {unit or 'user'} differ together, as a group (if their sum is clipped as a "
+                 "whole, give --clip-per user instead)")  # fmt: skip
         stated.claims.append(Claim("one record at a time", truth, {"group_size": 1}))
     return int(k or 1)
 
@@ -257,32 +263,32 @@ def _adjacency(stated: Stated, sampling: Sampling) -> Adjacency:
     adjacency = Adjacency(stated.get("adjacency") or Adjacency.NULL_RECORD)
     if adjacency not in _OF_N and stated.run.in_line:
         raise NotApplicable(
-            f"{stated.run.shown} sums records in a fixed order, in which {adjacency} moves all later ones",
+            f"{stated.run.shown} uses records in a fixed order, and {adjacency} shifts all later records",
             "use --adjacency zero-out",
         )
     if adjacency not in _OF_N and (what := _follows_n(stated)):
         raise NotApplicable(
-            f"{what} is a function of the number of records, which {adjacency} changes: no statement holds",
-            "use --adjacency zero-out, which has the same number, or constants that were fixed beforehand",
+            f"{what} is a function of the number of records, which {adjacency} changes: no account holds",
+            "use --adjacency zero-out, which keeps that number, or constants that were fixed beforehand",
         )
     if (size := _microbatch(stated)) == 1:
         if adjacency is Adjacency.REPLACE_ONE:
-            truth = "a replaced record moves the sum by up to 2 C, and accountants of added or removed ones count C"
+            truth = "a replaced record changes the sum by up to 2 C, an added or removed one by up to C"
             changes = {"adjacency": Adjacency.NULL_RECORD}
             stated.claims.append(Claim("the same noise for records added or removed", truth, changes))
         return adjacency
     if sampling not in (Sampling.FULL, Sampling.SHUFFLE) or adjacency not in _OF_N:
         raise NotApplicable(
-            f"the mean gradient of {size} records is clipped, and which records share a mean depends on the draw",
+            f"the mean gradient of {size} records is clipped, and the draw decides which records share a mean",
             "clip the gradient of every record; shuffled and full batches are covered under zero-out",
         )
-    truth = f"the clipped mean of {size} records moves by up to 2 C when one of them changes: z is worth z/2"
+    truth = f"the clipped mean of {size} records changes by up to 2 C with one of them: z is worth z/2"
     stated.claims.append(Claim("the noise multiplier as it stands", truth, {"adjacency": adjacency}))
     return Adjacency.REPLACE_ONE
 
 
 def _follows_n(stated: Stated) -> str:
-    """Return what of the run is a function of the number of records; empty where nothing is known to be."""
+    """Return the part of the run that is a function of the number of records; empty if none is known to be."""
     if stated.of_opacus or not (stated.phases or stated.get("sample_rate") is not None):
         return "the rate of the loader"
     if stated.word("tool") in _BY_THEMSELVES:
@@ -292,26 +298,26 @@ def _follows_n(stated: Stated) -> str:
 
 
 def _microbatch(stated: Stated) -> int:
-    """Return how many records' mean gradient is clipped."""
+    """Return the number of records whose mean gradient is clipped."""
     size, count = stated.get("microbatch_size"), stated.get("microbatches")
     if size is None and count is not None:
         of_step = stated.get("per_device_batch_size") or stated.need(
-            "batch_size", f"a batch has {count} microbatches: how many records has it?"
+            "batch_size", f"a batch has {count} microbatches: how many records are in a batch?"
         )
         size = -(-of_step // count)
     return int(size or 1)
 
 
 def _skipped(stated: Stated, group: int) -> Skipped | None:
-    """Return what skipped steps depend on, where a run is known to leave out empty batches or to fill them."""
+    """Return the parameters of skipped steps, if the run is known to skip empty batches or to fill them."""
     word, distributed = stated.get("empty_batches"), stated.word("sampling") == DISTRIBUTED
     filled = word == "random" or bool(stated.get("rand_on_empty"))
     if word == "keep" or not (word or distributed or filled):
         return None
-    why = "a worker that draws no record skips the step: how many workers were there?"
+    why = "a worker with an empty batch skips the step: how many workers were there?"
     workers = int(stated.need("devices", why)) if distributed else stated.count("devices")
     if filled and workers > 1:
-        raise NotApplicable("records are made up for empty batches of several workers: nothing is proved of that",
+        raise NotApplicable("several workers fill empty batches with random records: no theorem covers that",
                             "train with empty batches")  # fmt: skip
-    records = stated.need("records", "how often a batch is empty depends on the number of records")
+    records = stated.need("records", "the probability of an empty batch depends on the number of records")
     return Skipped(int(records), workers, group)

@@ -1,4 +1,4 @@
-"""Rate, steps and batches of a run, from its loader, its devices and its epochs."""
+"""The sampling rate, steps and batches of a run, from its loader, devices and epochs."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ Phases = tuple[Phase, ...]
 
 
 def phases_of(stated: Stated, sampling: Sampling) -> tuple[Phases, Mapping[str, int]]:
-    """Return the phases of a run, and records and batch size, where batches have a size.
+    """Return the phases of a run, and records and batch size if batches have a fixed size.
 
     Raises:
-        Missing: a fact is needed that nothing says.
+        Missing: a necessary fact is unknown.
         NotApplicable: no account holds for such batches.
     """
     refuse((stated.count("uses") > 1 and sampling is not Sampling.BALLS_IN_BINS,
             f"a record is in {stated.count('uses')} steps of an epoch, and the sampling is {sampling}",
-            "uses is of balls-in-bins; of other batches say how they were drawn"))  # fmt: skip
+            "uses goes with balls-in-bins; describe other sampling by its own parameters"))  # fmt: skip
     if sampling is Sampling.POISSON:
         return (_checked(stated) if stated.phases else (_poisson(stated),)), _cap(stated)
     if sampling is Sampling.FULL:
@@ -35,19 +35,19 @@ def phases_of(stated: Stated, sampling: Sampling) -> tuple[Phases, Mapping[str, 
     return _of_batches(stated, sampling)
 
 
-# --- records that toss coins ------------------------------------------------------------------------------------------
+# --- Poisson sampling -------------------------------------------------------------------------------------------------
 
 
 def _poisson(stated: Stated) -> Phase:
-    """Return the one phase of a run with one rate: of a batch, where several make a step, each by coins of its own."""
+    """Return the single phase of a run with one rate; with accumulation, the rate is that of one independent batch."""
     k, length = stated.count("accumulation"), _length(stated)
-    batches = k if stated.get("loader_length") is None else 1  # that make one of the length
+    batches = k if stated.get("loader_length") is None else 1  # batches per unit of the length
     rate, one = _rates(stated, length, k, batches)
     steps = _steps(stated, length)
-    bands = stated.count("bands") if stated.word("tool") == "jaxprivacy" else 1  # elsewhere bands are of images
+    bands = stated.count("bands") if stated.word("tool") == "jaxprivacy" else 1  # elsewhere bands are image channels
     if bands > 1:
-        stated.remarks.append(f"a record is in one of {bands} groups, which are drawn from in turn: {steps} steps are "
-                              f"{-(-steps // bands)} draws of it")  # fmt: skip
+        stated.remarks.append(f"a record is in one of {bands} groups, which take turns: in {steps} steps it can be "
+                              f"drawn {-(-steps // bands)} times")  # fmt: skip
         steps = -(-steps // bands)
     phase = Phase(multiplier(stated), rate, steps)
     if k > 1:
@@ -58,9 +58,9 @@ def _poisson(stated: Stated) -> Phase:
 
 
 def _rates(stated: Stated, length: int | None, k: int, batches: int) -> tuple[float, float]:
-    """Return the rate of a step, and of each of the k batches that make it, rounded up.
+    """Return the rate of a step, and the rate of each of its k batches, rounded up.
 
-    An epoch has ``length`` times so many ``batches``. What is said may be either rate.
+    An epoch has ``length`` times ``batches`` batches. The stated rate may be either of the two.
     """
     said = stated.get("sample_rate")
     if length is None:
@@ -68,8 +68,8 @@ def _rates(stated: Stated, length: int | None, k: int, batches: int) -> tuple[fl
             raise _no_length(stated)
         if k > 1:
             raise stated.missing("loader_length", f"is {said:g} the rate of one of {k} accumulated batches, or of "
-                                 "their step? The number of batches tells; or, if a step is one draw at this rate, "
-                                 "leave out the accumulation")  # fmt: skip
+                                 "the whole step? Give the number of batches; or, if a step is one draw at this "
+                                 "rate, leave out the accumulation")  # fmt: skip
         return said, said
     if said is None:
         said = _rate(stated, length)
@@ -81,11 +81,11 @@ def _rates(stated: Stated, length: int | None, k: int, batches: int) -> tuple[fl
         return min(1.0, up(k * said)), said
     origin, whole = stated.facts["sample_rate"].origin, length * batches
     raise SpecError(f"{whole} batches of an epoch are drawn at rate {1 / whole:.6g} each, and {origin} is {said:g}",
-                    "leave out the rate, or what the number of batches follows from")  # fmt: skip
+                    "leave out the rate, or the facts that give the number of batches")  # fmt: skip
 
 
 def _claim_part(stated: Stated, rate: float, steps: int) -> None:
-    """Say what the records of one device, or those in memory at once, would give in the place of a batch."""
+    """Add the claims with the records of one device, or those in memory at once, as the batch."""
     records, z, truth = stated.get("records"), multiplier(stated), f"the rate was {rate:.6g}, {steps} times"
     one, held = stated.get("per_device_batch_size"), stated.get("physical_batch_size")
     if records and one and one < rate * records * 0.99:
@@ -98,7 +98,7 @@ def _claim_part(stated: Stated, rate: float, steps: int) -> None:
 
 
 def _rate(stated: Stated, length: int | None) -> float:
-    """Return one over the batches of an epoch; batch over records, where that is larger and the loader not Opacus'."""
+    """Return 1/(batches of an epoch); batch/records if that is larger and the loader is not that of Opacus."""
     if length is None:
         raise _no_length(stated)
     if stated.of_opacus or stated.get("loader_length") is not None:
@@ -109,28 +109,26 @@ def _rate(stated: Stated, length: int | None) -> float:
     if records % size == 0:
         return 1.0 / length
     ratio = up(size / records)
-    stated.remarks.append(f"the larger of 1/{length} and {size}/{records} is taken as the rate; Opacus' loader draws "
-                          f"at the first, and --loader-length {length} says that yours does")  # fmt: skip
+    stated.remarks.append(f"the larger of 1/{length} and {size}/{records} is taken as the rate; Opacus' loader uses "
+                          f"the first; if yours does too, give --loader-length {length}")  # fmt: skip
     return max(1.0 / length, ratio)
 
 
 def _no_length(stated: Stated) -> Missing:
     batch, records = _batch(stated), stated.get("records")
     if batch is None:
-        return stated.missing(
-            "loader_length", "nothing says at which rate records were drawn, or how many batches there were"
-        )
+        return stated.missing("loader_length", "the sampling rate and the number of batches are unknown")
     if records is None:
-        return stated.missing("records", "how many batches an epoch has depends on the number of records")
+        return stated.missing("records", "the number of batches of an epoch depends on the number of records")
     return stated.missing("drop_last", f"{records} records and batches of {batch}: is a short last batch left out?")
 
 
 def _checked(stated: Stated) -> Phases:
-    """Return the phases of a history or an event, each at the largest rate that anything says."""
+    """Return the phases of a history or an event, each at the largest stated rate."""
     length, own = stated.get("loader_length"), stated.get("sample_rate")
     least = max(0.0 if length is None else 1.0 / length, own or 0.0)
     if any((phase.rate or 1.0) < least * (1.0 - 1e-12) for phase in stated.phases):
-        stated.remarks.append(f"the history has a smaller rate than the loader, {least:.6g}: the larger one is taken")
+        stated.remarks.append(f"the history has a smaller rate than the loader, {least:.6g}: the larger one is used")
     phases = tuple(phase._replace(rate=max(phase.rate or 1.0, least)) for phase in stated.phases)
     phases = _accumulated(stated, phases, length)
     steps, rate = sum(phase.steps for phase in phases), max(phase.rate or 1.0 for phase in phases)
@@ -138,21 +136,21 @@ def _checked(stated: Stated) -> Phases:
     expected = int((records or 0) * rate) / stated.count("devices")  # as Opacus computes it
     if stated.of_opacus and records and _is_number(divisor) and abs(float(divisor) - expected) >= 1.0:
         stated.remarks.append(
-            f"the divisor is {divisor}, and records x rate / devices is {expected:.6g}: are they of one loader?"
+            f"the divisor is {divisor}, but records x rate / devices is {expected:.6g}: are they from one loader?"
         )
     if length and steps % length:
         stated.remarks.append(
-            f"{steps} steps are no whole number of epochs of {length}: the run was stopped or resumed"
+            f"{steps} steps are not a whole number of epochs of {length}: the run was stopped or resumed"
         )
     _claim_ratio(stated, rate, steps)
     return phases
 
 
 def _accumulated(stated: Stated, phases: Phases, length: int | None) -> Phases:
-    """Return phases at the rate of one batch, where several make a step, each drawn by coins of its own.
+    """Return phases at the rate of one batch, if a step accumulates several independently drawn batches.
 
-    Opacus' history has their rates added up, but with ghost clipping the rate of one. A record that is in several of
-    them counts as often: it is as so many records, each with a coin of its own.
+    Opacus' history has the sum of their rates, but with ghost clipping the rate of one. A record can be in several of
+    them; it is accounted for as that many records, each with an independent coin.
     """
     k, rate = stated.count("accumulation"), max(phase.rate or 1.0 for phase in phases)
     if "fastgradientclipping" in stated.word("optimizer"):
@@ -170,22 +168,22 @@ def _accumulated(stated: Stated, phases: Phases, length: int | None) -> Phases:
 
 
 def _by_coins(stated: Stated, k: int, whole: Phases, reading: str, shares: Phases = ()) -> Phases:
-    """Return phases at the rate of one of k batches that make a step; ``reading`` is what takes ``whole`` instead."""
-    truth = f"{k} batches make a step, and a record is in each of them by itself, at the rate of one batch"
+    """Return phases at the rate of one of the k batches of a step; ``reading`` names the reading with ``whole``."""
+    truth = f"{k} batches make a step, and a record is in each independently, at the rate of one batch"
     stated.claims.append(Claim(reading, truth, {"phases": whole}))
     stated.remarks.append(
-        f"one record has {k} independent coins in every step, one for each accumulated batch, and is accounted for as "
-        f"{k} records with one coin each: groups of {k}, or any {k} records, are one record here"
+        f"a record is drawn independently for each of the {k} accumulated batches of a step, and is accounted for as "
+        f"a group of {k} records with one draw each"
     )
     stated.coins = k
     return shares or tuple(phase._replace(rate=min(1.0, up((phase.rate or 1.0) / k))) for phase in whole)
 
 
 def _claim_ratio(stated: Stated, rate: float, steps: int) -> None:
-    """Say what batch size over records would give as the rate, where the run drew at another."""
+    """Add the claim with batch size over records as the rate, if the run used another rate."""
     try:
         records, size, epochs = stated.get("records"), _batch(stated), stated.get("epochs")
-    except Missing:  # nothing of the account depends on it
+    except Missing:  # the account does not depend on it
         return
     if not records or not size or size > records or _near(rate, size / records):
         return
@@ -195,11 +193,11 @@ def _claim_ratio(stated: Stated, rate: float, steps: int) -> None:
     stated.claims.append(Claim.poisson(reading, (claimed,), f"the rate was {rate:.6g}, {steps} times"))
 
 
-# --- batches of a size ------------------------------------------------------------------------------------------------
+# --- batches of fixed size --------------------------------------------------------------------------------------------
 
 
 def _of_batches(stated: Stated, sampling: Sampling) -> tuple[Phases, Mapping[str, int]]:
-    """Return the phases, and what the engine is told of the batches."""
+    """Return the phases, and the engine's parameters of the batches."""
     records = int(stated.need("records", f"with sampling {sampling} the account needs the number of records"))
     length, size = _length(stated), _batch(stated)
     phases = _timed(stated, length)
@@ -213,8 +211,8 @@ def _of_batches(stated: Stated, sampling: Sampling) -> tuple[Phases, Mapping[str
         stated.need("devices", "several workers share the records of an epoch: how many were there?")
     if stated.count("devices") > 1 and not stated.get("drop_last") and records % (size or stated.count("devices")):
         raise NotApplicable(
-            f"workers share {records} records, no whole batches: samplers use some twice in an epoch to fill up",
-            "drop the last batch (drop_last), or train on a number of records that makes whole batches",
+            f"workers share {records} records, which do not fill whole batches: samplers repeat some in an epoch",
+            "drop the last batch (drop_last), or train on a number of records that fills whole batches",
         )
     _refuse_carried_over(stated, records)
     batches = stated.count("accumulation") if stated.get("loader_length") is not None else 1
@@ -224,13 +222,13 @@ def _of_batches(stated: Stated, sampling: Sampling) -> tuple[Phases, Mapping[str
     stated.claims.append(Claim.poisson(reading, claimed, f"batches were drawn by sampling {sampling}"))
     used = records * stated.count("uses")
     if size is None or sampling is not Sampling.SHUFFLE or -(-used // size) < length // batches:
-        size = -(-used // -(-length // batches))  # no more steps of an epoch than there were
+        size = -(-used // -(-length // batches))  # not more steps per epoch than there were
     known = stated.count("accumulation") == 1 and (stated.count("devices") == 1 or stated.get("loader_length"))
-    if sampling is Sampling.BALLS_IN_BINS or not (known and stated.run.ordered):  # no one knows the epoch of a step
+    if sampling is Sampling.BALLS_IN_BINS or not (known and stated.run.ordered):  # the epoch of a step is unknown
         phases = (Phase(min(phase.noise_multiplier for phase in phases), None, sum(phase.steps for phase in phases)),)
     draws, whole = _draws_of_epoch(stated, length), -(-used // size)
     ends = itertools.accumulate(phase.steps for phase in phases[:-1])
-    why = "the noise changed inside an epoch: was the run resumed there, or had the steps a schedule?"
+    why = "the noise changed inside an epoch: was the run resumed there, or was there a noise schedule?"
     resumed = any(end % draws for end in ends) and stated.need("resumed", why)
     phases = _after_resuming(phases, draws, whole) if resumed else _in_epochs(phases, draws, whole)
     uses = {"uses": used // records} if used > records else {}
@@ -251,9 +249,9 @@ def _refuse_carried_over(stated: Stated, records: int) -> None:
         )
     if batches is not None and batches % k:
         raise NotApplicable(
-            f"an epoch has {batches} batches, and {k} make a step: those left over may join the first step of the next "
-            "epoch, which may then use a record twice",
-            "let the accumulated batches divide those of an epoch",
+            f"an epoch has {batches} batches, and {k} make a step: left-over batches may join the first step of the "
+            "next epoch, which may then use a record twice",
+            "accumulate a number of batches that divides those of an epoch",
         )
 
 
@@ -264,7 +262,7 @@ def _timed(stated: Stated, length: int | None) -> Phases:
 
 
 def _draws_of_epoch(stated: Stated, length: int) -> int:
-    """Return the least number of noisy steps of an epoch: programs differ in what becomes of batches left over."""
+    """Return the least number of noisy steps of an epoch: programs differ in how they treat left-over batches."""
     k = stated.count("accumulation")
     if stated.get("loader_length") is not None:
         return max(1, length // k)
@@ -274,16 +272,16 @@ def _draws_of_epoch(stated: Stated, length: int) -> int:
 
 
 def _in_epochs(phases: Phases, length: int, whole: int) -> Phases:
-    """Return phases with so many steps that all epochs are counted which a phase touches: a record may be used in each.
+    """Return phases with enough steps to cover every epoch that a phase touches: each may use a record.
 
-    The engine counts ``whole`` steps an epoch, and an epoch that was begun as one. Of an epoch whose noise changes the
-    least counts.
+    The engine counts ``whole`` steps per epoch, and a started epoch as a whole one. If the noise changes within an
+    epoch, the least noise counts.
 
     >>> _in_epochs((Phase(2.0, None, 3), Phase(1.0, None, 1), Phase(3.0, None, 4)), 4, 4)
     (Phase(noise_multiplier=1.0, rate=None, steps=4), Phase(noise_multiplier=3.0, rate=None, steps=4))
     """
-    epochs: dict[float, list[int]] = {}  # of each noise: how many have it as their least, and their steps
-    taken, least = 0, math.inf  # of the epoch that was begun
+    epochs: dict[float, list[int]] = {}  # least noise -> number of epochs with it, and their steps
+    taken, least = 0, math.inf  # of the current epoch
     for z, _, steps in phases:
         while steps:
             whole_ones = steps // length if not taken else 0
@@ -300,7 +298,7 @@ def _in_epochs(phases: Phases, length: int, whole: int) -> Phases:
 
 
 def _after_resuming(phases: Phases, length: int, whole: int) -> Phases:
-    """Return phases with all epochs that each may touch, wherever its own began: a new loader starts an epoch anew."""
+    """Return phases with all epochs that each may touch: after resuming, a new loader starts a new epoch."""
     touched = [(phase, -(-(phase.steps - 1) // length) + 1) for phase in phases]
     return tuple(p._replace(steps=min(max(p.steps, (count - 1) * whole + 1), count * whole)) for p, count in touched)
 
@@ -314,10 +312,10 @@ def _count(epochs: dict[float, list[int]], least: float, count: int, steps: int)
 
 
 def _batch(stated: Stated) -> int | None:
-    """Return the records of one noisy step, where the facts give them.
+    """Return the number of records of one noisy step; None if unknown.
 
     Raises:
-        Missing: it is not clear whether a batch size is of one device or of all.
+        Missing: a batch size may be that of one device or of all devices.
     """
     own, one = stated.get("batch_size"), stated.get("per_device_batch_size")
     k = stated.count("accumulation")
@@ -326,7 +324,7 @@ def _batch(stated: Stated) -> int | None:
         if devices * k > 1 and own and not stated.facts["batch_size"].origin.startswith("--"):
             raise stated.missing(
                 "per_device_batch_size",
-                f"is a batch of {own} that of one of {devices} devices x {k} accumulated, or (--batch-size) of all?",
+                f"is {own} the batch size on one of {devices} devices x {k} accumulated, or (--batch-size) in total?",
             )
         return own if own is None else int(own)
     devices = int(stated.need("devices", f"a device has batches of {one}: how many were there?")) * stated.count(
@@ -343,7 +341,7 @@ def _batch(stated: Stated) -> int | None:
 
 
 def _length(stated: Stated) -> int | None:
-    """Return the batches of an epoch that the loader has, else its noisy steps, where the facts give them."""
+    """Return the loader's batches of an epoch, else the noisy steps of an epoch; None if unknown."""
     if (length := stated.get("loader_length")) is not None:
         return int(length)
     records, size, dropped = stated.get("records"), _batch(stated), stated.get("drop_last")
@@ -357,22 +355,22 @@ def _steps(stated: Stated, length: int | None) -> int:
     """Return the number of noisy steps."""
     steps, epochs, rate = stated.get("steps"), stated.get("epochs"), stated.get("sample_rate")
     if epochs is None or stated.is_final("steps"):
-        return int(stated.need("steps", "nothing says how many steps were taken, or (--epochs) epochs"))
+        return int(stated.need("steps", "the number of steps, or (--epochs) of epochs, is unknown"))
     if length is None and rate is None:
         raise _unknown_length(stated, float(epochs))
     of_epoch = int(length or math.ceil(down(1.0 / rate, 4.0)))
     of_epoch = loader.epoch_steps(of_epoch) if stated.of_opacus else of_epoch
     if length is not None and (k := stated.count("accumulation")) > 1:
-        of_epoch = -(-_batches_of_epoch(stated, of_epoch) // k)  # of batches left over, some programs make a step
+        of_epoch = -(-_batches_of_epoch(stated, of_epoch) // k)  # some programs make a step of the left-over batches
     taken = max(1, math.ceil(float(epochs) * of_epoch))
     if steps is not None and steps != taken:
         origin = stated.facts["steps"].origin
-        raise Missing("steps", f"{origin} is {steps}, and {epochs:g} epochs are {taken} steps: how many were taken?")
+        raise Missing("steps", f"{origin} is {steps}, but {epochs:g} epochs are {taken} steps: how many were taken?")
     return taken
 
 
 def _batches_of_epoch(stated: Stated, steps: int) -> int:
-    """Return the batches of an epoch of so many steps, or of so many batches of a loader, each by itself."""
+    """Return the number of batches of an epoch, from its number of steps or of the loader's batches."""
     size, k = _batch(stated), stated.count("accumulation")
     if stated.get("loader_length") is not None or size is None or size % k:
         return steps if stated.get("loader_length") is not None else steps * k
@@ -381,23 +379,23 @@ def _batches_of_epoch(stated: Stated, steps: int) -> int:
 
 
 def _unknown_length(stated: Stated, epochs: float) -> Missing:
-    """Return the question for what an epoch's number of steps follows from: the first that is not known."""
+    """Return the question for the first unknown fact that the number of steps of an epoch depends on."""
     if _batch(stated) is None:
-        return stated.missing("steps", f"{epochs:g} epochs, and nothing says how many steps one has")
+        return stated.missing("steps", f"there are {epochs:g} epochs; the number of steps per epoch is unknown")
     if stated.get("records") is None:
-        return stated.missing("records", f"{epochs:g} epochs, and nothing says of how many records")
-    return stated.missing("drop_last", "batches do not divide the records: is the short last one left out?")
+        return stated.missing("records", f"there are {epochs:g} epochs; the number of records is unknown")
+    return stated.missing("drop_last", "the batch size does not divide the records: is the short last batch left out?")
 
 
 def _cap(stated: Stated) -> Mapping[str, int]:
-    """Return what the engine is told of Poisson batches that are cut to a largest size."""
+    """Return the engine's parameters of Poisson batches that are truncated to a largest size."""
     most = stated.get("max_batch_size")
     if most is None:
         return {}
-    records = int(stated.need("records", "what a cut batch keeps depends on n"))
+    records = int(stated.need("records", "a truncated batch depends on the number of records"))
     groups = stated.count("bands")
-    if groups > 1:  # all of one size: JAX-Privacy discards those left over
-        stated.remarks.append(f"batches are cut in groups of {records // groups} records, {records}/{groups}")
+    if groups > 1:  # all of one size: JAX-Privacy discards left-over records
+        stated.remarks.append(f"batches are truncated in groups of {records // groups} records, {records}/{groups}")
     return {"records": records // groups, "max_batch_size": int(most)}
 
 

@@ -1,4 +1,4 @@
-"""What a training job says of itself: the facts that an account reads, and what other programs call them."""
+"""The facts that an account reads, and their names in other programs."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from dpcalc.model.parameter import MAX_RECORDS, PARAMETERS, check
 from dpcalc.model.quantities import Sampling
 
 TRUE, FALSE = ("true", "yes", "on"), ("false", "no", "off")
-"""How programs write a switch, in small letters."""
+"""Spellings of a switch, in lower case."""
 _MOST_IN_A_LIST = 10_000
 
 
 class Kind(Enum):
-    """What a fact is."""
+    """The type of a fact's value."""
 
     COUNT = auto()
     NUMBER = auto()
@@ -37,11 +37,11 @@ class Fact(NamedTuple):
 
     Attributes:
         name: as in `dpcalc.account`; the flag follows from it.
-        kind: of its value.
-        help: for the flag; empty where there is none, and the fact stands in files alone.
-        words: what other programs call it, in small letters with underscores.
+        kind: the type of its value.
+        help: the help of the flag; empty if the fact has no flag and only occurs in files.
+        words: its names in other programs, in lower case with underscores.
         short: a short flag.
-        choices: the words that it may be, where any other is no value of it.
+        choices: the allowed words; empty: any.
     """
 
     name: str
@@ -58,7 +58,7 @@ class Fact(NamedTuple):
 
 
 class Said(NamedTuple):
-    """A value of a fact, and where it was said; None where what was said is no value of it."""
+    """A value of a fact, its origin and its text; the value is None if the text is not a valid value."""
 
     value: Any
     origin: str
@@ -89,7 +89,7 @@ _ROWS = (
         "ngpus", "nproc_per_node",
     )),
     Fact("nodes", Kind.COUNT, "", ("num_nodes", "nnodes")),
-    Fact("physical_batch_size", Kind.COUNT, "Records held in memory at once; no part of the account.", (
+    Fact("physical_batch_size", Kind.COUNT, "Records held in memory at once; does not affect the account.", (
         "max_physical_batch_size", "physical_batch", "max_physical_batch",
     )),
     Fact("loader_length", Kind.COUNT, "len(loader): batches of one epoch.", (
@@ -99,12 +99,12 @@ _ROWS = (
     Fact("drop_last", Kind.SWITCH, "Whether the loader leaves out a short last batch.", (
         "dataloader_drop_last", "drop_remainder",
     )),
-    Fact("sampling", Kind.WORD, "How batches are drawn: poisson, shuffle, fixed, balls-in-bins, full, or the class.", (
+    Fact("sampling", Kind.WORD, "How batches are drawn: poisson, shuffle, fixed, balls-in-bins, full, or a class.", (
         "sampler", "batch_sampler", "sampler_class", "sampling_method", "sampler_type", "batch_sampling",
         "sampler_name", "batch_sampler_class", "data_sampler",
     )),
     Fact("poisson", Kind.SWITCH, "", ("poisson_sampling", "use_poisson_sampling", "poisson_sampling_in_fit")),
-    Fact("divisor", Kind.WORD, "What the noisy sum is divided by: constant, records (follows n), or realised.", (
+    Fact("divisor", Kind.WORD, "Divisor of the noisy sum: constant, records (depends on n), or realised.", (
         "expected_batch_size", "normalize_by",
     )),
     Fact("sample_rate", Kind.RATE, "q: probability with which a record is in the batch of a step.", (
@@ -116,7 +116,7 @@ _ROWS = (
     Fact("epochs", Kind.NUMBER, "Passes over the loader.", (
         "num_train_epochs", "max_epochs", "num_epochs", "n_epochs", "nb_epochs",
     )),
-    Fact("noise_multiplier", Kind.NUMBER, "z: std of the noise on the sum, over the clipping norm.", (
+    Fact("noise_multiplier", Kind.NUMBER, "z: std of the noise on the sum, divided by the clipping norm.", (
         "noise_mult", "noise_multiplier_gradient",
     )),
     Fact("noise_std", Kind.NUMBER, "std of the noise on the mean gradient, after averaging.", ("noise_stddev",)),
@@ -125,45 +125,47 @@ _ROWS = (
         "max_grad_norm", "l2_norm_clip", "l2_clip_norm", "clip_norm", "clipping_norm", "per_sample_max_grad_norm",
         "per_example_max_grad_norm", "per_example_max_norm", "max_per_sample_grad_norm",
     )),
-    Fact("adjacency", Kind.WORD, "What neighbouring data sets differ in (default: zero-out).", (
+    Fact("adjacency", Kind.WORD, "How neighbouring data sets differ (default: zero-out).", (
         "neighboring_relation", "neighbouring_relation",
     )),
-    Fact("delta", Kind.DELTA, "delta at which epsilon is asked for.", ("target_delta",), "-d"),
+    Fact("delta", Kind.DELTA, "delta of the answer.", ("target_delta",), "-d"),
     Fact("epsilon", Kind.NUMBER, "Budget: exit 1 if the run spent more.", (
         "target_epsilon", "epsilon_budget", "privacy_budget",
     ), "-e"),
     Fact("reported_epsilon", Kind.NUMBER, "", ("epsilon_spent", "spent_epsilon", "final_epsilon")),
-    Fact("unit", Kind.WORD, "What one person owns: record, user, client or sequence.", (
+    Fact("unit", Kind.WORD, "Unit of privacy: record, user, client or sequence.", (
         "privacy_unit", "dp_level", "privacy_level", "dp_granularity", "privacy_granularity", "protected_unit",
     ), choices=("record", "user", "client", "sequence")),
-    Fact("max_records_per_user", Kind.COUNT, "k: records of one unit at most; they differ together, as a group.", (
+    Fact("max_records_per_user", Kind.COUNT, "k: most records of one unit; they differ together, as a group.", (
         "records_per_user", "max_examples_per_user", "user_group_size", "group_size", "max_sequences_per_user",
     )),
-    Fact("clip_per", Kind.WORD, "What is clipped as a whole: record or user.", choices=("record", "user")),
-    Fact("clients", Kind.COUNT, "All clients of a federation.", ("num_clients", "total_clients", "population_size")),
-    Fact("clients_per_round", Kind.COUNT, "Clients of one round.", (
+    Fact("clip_per", Kind.WORD, "Unit of clipping: record or user.", choices=("record", "user")),
+    Fact("clients", Kind.COUNT, "All clients in federated learning.", (
+        "num_clients", "total_clients", "population_size")),
+    Fact("clients_per_round", Kind.COUNT, "Number of clients in one round.", (
         "num_sampled_clients", "clients_per_aggregation", "expected_clients_per_round",
     )),
-    Fact("rounds", Kind.COUNT, "Rounds of the federation.", ("num_rounds", "num_server_rounds", "total_rounds")),
+    Fact("rounds", Kind.COUNT, "Rounds of federated learning.", (
+        "num_rounds", "num_server_rounds", "total_rounds")),
     Fact("count_noise_std", Kind.NUMBER, "Adaptive clipping: std of the noise on the count, in records.", (
         "unclipped_num_std", "clipped_count_stddev",
     )),
     Fact("count", Kind.WORD, "Adaptive clipping: centred (bits of +-1/2) or raw (bits of 0 and 1).",
          choices=("centred", "raw")),
-    Fact("layer_noise_multipliers", Kind.NUMBERS, "Per-layer clipping: noise std over clip, one number a layer."),
-    Fact("worker_noise_multiplier", Kind.NUMBER, "std of each worker's noise, over the clip; only the sum is seen."),
+    Fact("layer_noise_multipliers", Kind.NUMBERS, "Per-layer clipping: noise std over clip, one per layer."),
+    Fact("worker_noise_multiplier", Kind.NUMBER, "std of each worker's noise over the clip; only the sum is released."),
     Fact("microbatches", Kind.COUNT, "Groups of a batch whose mean gradients are clipped.", ("num_microbatches",)),
-    Fact("microbatch_size", Kind.COUNT, "Records whose mean gradient is clipped."),
-    Fact("releases_per_batch", Kind.COUNT, "k: noisy releases from each batch that is drawn."),
-    Fact("empty_batches", Kind.WORD, "keep (a step of noise alone), skip, or random (a record made up).",
+    Fact("microbatch_size", Kind.COUNT, "Number of records whose mean gradient is clipped."),
+    Fact("releases_per_batch", Kind.COUNT, "k: noisy releases from each drawn batch."),
+    Fact("empty_batches", Kind.WORD, "keep (a step of pure noise), skip, or random (use a random record).",
          choices=("keep", "skip", "random")),
     Fact("rand_on_empty", Kind.SWITCH),
-    Fact("max_batch_size", Kind.COUNT, "Poisson batches are cut to so many records.", ("truncated_batch_size",)),
+    Fact("max_batch_size", Kind.COUNT, "Poisson batches are truncated to this size.", ("truncated_batch_size",)),
     Fact("uses", Kind.COUNT, "k: steps of an epoch that each record is in, with balls-in-bins.", (
         "num_selected", "uses_per_epoch",
     )),
-    Fact("same_seed", Kind.SWITCH, "Whether all workers draw from generators with one seed."),
-    Fact("resumed", Kind.SWITCH, "Whether the run was resumed inside an epoch, with a loader that began anew."),
+    Fact("same_seed", Kind.SWITCH, "Whether all workers use the same seed."),
+    Fact("resumed", Kind.SWITCH, "Whether the run was resumed inside an epoch, with a new loader."),
     Fact("bands", Kind.COUNT, "Bands of JAX-Privacy's strategy matrix; 1 for plain DP-SGD.", ("num_bands",)),
     Fact("schedule", Kind.WORD, "", (
         "noise_scheduler", "noise_schedule", "noise_multiplier_schedule", "noise_decay", "batch_size_scheduler",
@@ -208,15 +210,15 @@ FACTS: dict[str, Fact] = {fact.name: fact for fact in _ROWS}
 """Every fact by its name."""
 
 UNCLEAR = {
-    "train_batch_size": "it is of one device in some programs and of all in others; give --batch-size, or "
+    "train_batch_size": "some programs mean one device, others all devices; give --batch-size, or "
     "--per-device-batch-size",
     "sigma": "it is a noise multiplier in some programs and a standard deviation in others; give --noise-multiplier",
     "noise_scale": "it is a noise multiplier in some programs and a standard deviation in others; give "
     "--noise-multiplier",
-    "epsilon": "it is a budget, a result or a number of an optimizer; write target_epsilon for a budget",
-    "shuffle": "a loader that shuffles may be replaced by one that does not; give --sampling",
+    "epsilon": "it may be a budget, a result or an optimizer setting; write target_epsilon for a budget",
+    "shuffle": "a shuffling loader may be replaced by one that does not shuffle; give --sampling",
 }
-"""Words that mean several things."""
+"""Ambiguous words -> the reason."""
 
 
 @functools.cache
@@ -225,7 +227,7 @@ def _named() -> dict[str, str]:
 
 
 def meaning(word: str) -> str:
-    """Return the name of the fact that a word is, and an empty text for other words.
+    """Return the name of the fact that a word means; empty for other words.
 
     >>> meaning("gradient_accumulation_steps"), meaning("per-device-train-batch-size"), meaning("lr")
     ('accumulation', 'per_device_batch_size', '')
@@ -238,7 +240,7 @@ def value_of(name: str, node: Node) -> Any:
     """Return a value of a fact.
 
     Raises:
-        SpecError: it is none.
+        SpecError: it is not a valid value.
     """
     kind = FACTS[name].kind
     if isinstance(node, Items) and kind is Kind.NUMBERS:
@@ -251,7 +253,7 @@ def value_of(name: str, node: Node) -> Any:
 
 def _text(name: str, node: Node) -> str:
     if not isinstance(node, Scalar) or node.tagged or not node.text.strip() or len(node.text) > 200:
-        raise SpecError(f"{name} is no single value", "write a number or a word")
+        raise SpecError(f"{name} is not a single value", "write a number or a word")
     return node.text.strip()
 
 
@@ -262,14 +264,14 @@ _SAMPLERS: dict[str, Sampling | None] = {
     **{f"{name}sampler": None for name in _NOT_POISSON},
     "dpdataloader": Sampling.POISSON,
 }
-"""Classes of samplers, in small letters, and how they draw; None: not as Poisson sampling does."""
+"""Classes of samplers, in lower case -> their sampling; None: unknown, but not Poisson."""
 
 
 def drawn_by(text: str) -> Sampling | None:
-    """Return how a sampler draws, by its word or its class; None where a class does not tell.
+    """Return the sampling of a word or a class of samplers; None if the class does not determine it.
 
     Raises:
-        SpecError: it is neither.
+        SpecError: the text is neither.
 
     >>> str(drawn_by("UniformWithReplacementSampler")), drawn_by("RandomSampler"), str(drawn_by("shuffle"))
     ('poisson', None, 'shuffle')
@@ -278,7 +280,7 @@ def drawn_by(text: str) -> Sampling | None:
 
 
 def bare(text: str) -> str:
-    """Return a text in small letters, without anything but letters and digits."""
+    """Return the letters and digits of a text, in lower case."""
     return "".join(letter for letter in text.lower() if letter.isalnum())
 
 
@@ -296,7 +298,7 @@ def _word(name: str, typed: str) -> str:
 def _count(typed: str) -> int:
     value = parse_integer(typed)
     if not 1 <= value <= MAX_RECORDS:
-        raise SpecError(f"{clipped(typed)} is no count", f"a whole number from 1 to {MAX_RECORDS:g}")
+        raise SpecError(f"{clipped(typed)} is not a valid count", f"a whole number from 1 to {MAX_RECORDS:g}")
     return value
 
 
@@ -310,7 +312,7 @@ def _positive(typed: str) -> float:
 def _rate(typed: str) -> float:
     value = parse_number(typed)
     if not 0.0 < value <= 1.0:
-        raise SpecError(f"{clipped(typed)} is no probability above 0", "a number > 0 and <= 1")
+        raise SpecError(f"{clipped(typed)} is not a probability above 0", "a number > 0 and <= 1")
     return value
 
 

@@ -1,4 +1,4 @@
-"""The kinds of file that training jobs write, and the facts in each: found by their shape, and never run."""
+"""The kinds of file that training jobs write, recognised by their structure and never executed."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _PICKLES = (".pt", ".pth", ".ckpt", ".pkl", ".pickle", ".bin", ".joblib", ".h5",
 
 
 class Pickled(SpecError):
-    """A file that runs code when it is read, or that holds weights: it is not opened."""
+    """A pickle, a checkpoint or an array: it may run code when read, and is not opened."""
 
 
 class Phase(NamedTuple):
-    """Equal steps: noise multiplier, rate of a record's coin (None if not given), and their number."""
+    """Equal steps: noise multiplier, sampling rate (None if not given), and number of steps."""
 
     noise_multiplier: float
     rate: float | None
@@ -41,12 +41,12 @@ class RunFile(NamedTuple):
     """The facts in a file.
 
     Attributes:
-        shown, kind: its name in messages, and the kind of file it was taken for.
-        facts: by name.
-        phases: of a history or an event.
-        unused, remarks: keys that were not used, and why.
-        ordered: whether the phases are in the order in which they were trained.
-        in_line: whether records keep one place in a fixed order, so that adding one moves all later ones.
+        shown, kind: its name in messages, and the kind of file.
+        facts: the facts by name.
+        phases: the phases of a history or an event.
+        unused, remarks: the keys that were not used, and why.
+        ordered: whether the phases are in training order.
+        in_line: whether records have fixed positions, so that adding one shifts all later ones.
     """
 
     shown: str
@@ -64,7 +64,7 @@ def read_run(path: str) -> RunFile:
 
     Raises:
         Pickled: it is a pickle, a checkpoint or an array.
-        SpecError: the file is of no known kind, or part of it is malformed.
+        SpecError: the kind of file is unknown, or part of it is malformed.
         NotApplicable: it describes a mechanism without a bound.
     """
     shown = str(Place(path))
@@ -78,7 +78,7 @@ def read_run(path: str) -> RunFile:
         return _of_text(shown, path, raw)
     run = _of_text(shown, path, taken[0])
     if run.phases != (Phase(1.0, 1.0, 1),):
-        raise SpecError(f"{shown} has a long list of three numbers each, and no history", "name it history")
+        raise SpecError(f"{shown} has a long list of triples, but no key history", "name it history")
     kinds, ordered = _long_phases(shown, taken[1])
     return run._replace(phases=tuple(Phase(z, rate, int(steps)) for z, rate, steps in kinds), ordered=ordered)
 
@@ -93,10 +93,10 @@ def _of_text(shown: str, path: str, raw: bytes) -> RunFile:
 
 
 def _long_phases(shown: str, rows: Any) -> long_history.Merged:
-    """Return the phases of a history that was taken out of its file.
+    """Return the phases of a long history, extracted from its file.
 
     Raises:
-        SpecError, NotApplicable: as of a shorter one.
+        SpecError, NotApplicable: as for a short history.
     """
     if (row := long_history.first_outside(rows, _MOST_STEPS)) is not None:
         place = Place(shown)
@@ -106,13 +106,13 @@ def _long_phases(shown: str, rows: Any) -> long_history.Merged:
 
 def _pickled(shown: str) -> Pickled:
     return Pickled(
-        f"{shown} is a pickle, a checkpoint or an array: to read it may run code, and it is not opened",
+        f"{shown} is a pickle, a checkpoint or an array: reading it may run code, so it is not opened",
         "run the lines above beside the training loop, and give dpcalc the file that they write",
     )
 
 
 def _parsed(shown: str, path: str, raw: bytes) -> Node:
-    """Return a file as a node, by its ending, else by whatever reads it."""
+    """Return a file as a node, parsed by its extension, else by the first parser that accepts it."""
     ending = path.lower().rpartition(".")[2]
     if ending in ("yaml", "yml"):
         return _yaml(shown, raw)
@@ -130,7 +130,7 @@ def _parsed(shown: str, path: str, raw: bytes) -> Node:
     assert first is not None
     if ending != "json" and isinstance(flags := of_command_line(script), Table):
         return flags
-    raise SpecError(f"{shown} is neither JSON, YAML nor a printed Python value", first.message)
+    raise SpecError(f"{shown} is not JSON, YAML or a printed Python value", first.message)
 
 
 def _yaml(shown: str, raw: bytes) -> Node:
@@ -143,7 +143,7 @@ def _yaml(shown: str, raw: bytes) -> Node:
 
 
 def _history(shown: str, node: Node) -> RunFile | None:
-    """Return an Opacus history: the list alone, or the mapping that holds it."""
+    """Return an Opacus history: a list, or the mapping that contains it."""
     found = list(_histories(node))
     if not found:
         return None
@@ -152,7 +152,9 @@ def _history(shown: str, node: Node) -> RunFile | None:
     listed = found[0]
     phases = tuple(_entry(shown, number, item) for number, item in enumerate(listed.items, 1))
     if not phases:
-        raise SpecError(f"{shown}: the history is empty", "nothing was trained, or it was written before training")
+        raise SpecError(
+            f"{shown}: the history is empty", "nothing was trained, or the file was written before training"
+        )
     run = _walked(shown, "an Opacus history", node) if isinstance(node, Table) else RunFile(shown, "", {})
     facts = {"tool": Said("opacus", shown, "opacus"), **run.facts}
     rate = node.fields.get("rate") if isinstance(node, Table) else None
@@ -163,7 +165,7 @@ def _history(shown: str, node: Node) -> RunFile | None:
 
 
 def _histories(node: Node) -> Iterator[Items]:
-    """Yield every list that is a history: the whole file, or under that key."""
+    """Yield every list that is a history: the whole file, or the value of that key."""
     if isinstance(node, Items):
         if _is_history(node):
             yield node
@@ -178,7 +180,7 @@ _HISTORY = "history"
 
 
 def _is_history(node: Items) -> bool:
-    """Return whether a list is one of lists, or empty: metrics of other histories are numbers or mappings."""
+    """Return whether a list contains lists or is empty: other histories hold metrics, numbers or mappings."""
     return all(isinstance(item, Items) for item in node.items)
 
 
@@ -197,11 +199,11 @@ def _strict(place: str, name: str, node: Node) -> float | int:
     """Return a number of an entry or event, which must be written without quotes.
 
     Raises:
-        SpecError: it is none, or out of its range.
+        SpecError: it is not a number, or out of range.
         NotApplicable: there is no noise.
     """
     if not isinstance(node, Scalar) or not node.plain or node.tagged or node.text.lower() in ("true", "false", "null"):
-        raise SpecError(f"{place}: {name} is no number", "write it without quotes")
+        raise SpecError(f"{place}: {name} is not a number", "write it without quotes")
     if name == "noise_multiplier" and re.fullmatch(r"[+]?0*\.?0*(e[+-]?\d+)?", node.text.lower()):
         raise NotApplicable(f"{place} has no noise: epsilon is infinite", "a step without noise is not private")
     try:
@@ -261,7 +263,7 @@ def _class_of(node: Table) -> str:
 
 
 def _classes(node: Node) -> Iterator[str]:
-    """Yield the classes of an event and of those in it."""
+    """Yield the classes of an event and of its parts."""
     within: Iterable[Node] = node.items if isinstance(node, Items) else ()
     if isinstance(node, Table):
         yield _class_of(node)
@@ -271,7 +273,7 @@ def _classes(node: Node) -> Iterator[str]:
 
 
 def _phases(shown: str, node: Node, times: int, caps: list[tuple[int, int]]) -> Iterator[Phase]:
-    """Yield the steps of an event that is done so many times; records and largest batch of cut ones join ``caps``."""
+    """Yield the steps of an event repeated ``times``; add records and largest batch of truncated ones to ``caps``."""
     name, fields = _event_fields(shown, node)
     if name == "GaussianDpEvent":
         yield Phase(_strict(shown, "noise_multiplier", fields["noise_multiplier"]), None, times)
@@ -282,14 +284,14 @@ def _phases(shown: str, node: Node, times: int, caps: list[tuple[int, int]]) -> 
         yield from _phases(shown, fields["event"], count, caps)
     elif name == "ComposedDpEvent":
         if not isinstance(fields["events"], Items):
-            raise SpecError(f"{shown}: events of {name} is no list", "write a list of events")
+            raise SpecError(f"{shown}: events of {name} is not a list", "write a list of events")
         for event in fields["events"].items:
             yield from _phases(shown, event, times, caps)
     elif name == "TruncatedSubsampledGaussianDpEvent":
         records, chance, most, z = (_strict(shown, field, fields[field]) for field in _TRUNCATED)
         caps.append((int(records), int(most)))
         yield Phase(z, chance, times)
-    elif name == _TREE:  # one node of each height has the record, in one tree at most
+    elif name == _TREE:  # one node of each height contains the record, in at most one tree
         trees = fields["step_counts"].items if isinstance(fields["step_counts"], Items) else [fields["step_counts"]]
         longest = max((int(_strict(shown, "steps", count)) for count in trees), default=1)
         yield Phase(_strict(shown, "noise_multiplier", fields["noise_multiplier"]), None, times * longest.bit_length())
@@ -297,7 +299,7 @@ def _phases(shown: str, node: Node, times: int, caps: list[tuple[int, int]]) -> 
         before = len(caps)
         inner = list(_phases(shown, fields["event"], 1, caps))
         if any(phase.rate is not None for phase in inner) or len(caps) > before:
-            raise NotApplicable(f"{shown}: a sample of a sample is not accounted for", "write one probability")
+            raise NotApplicable(f"{shown}: nested sampling is not accounted for", "write one probability")
         if inner:
             alone = len(inner) == inner[0].steps == 1
             noise = inner[0].noise_multiplier if alone else jointly((p.noise_multiplier, p.steps) for p in inner)
@@ -305,7 +307,7 @@ def _phases(shown: str, node: Node, times: int, caps: list[tuple[int, int]]) -> 
 
 
 def _rate_of_sample(shown: str, name: str, fields: dict[str, Node], caps: list[tuple[int, int]]) -> float | None:
-    """Return the rate of a Poisson sample; records and size of one without replacement join ``caps``."""
+    """Return the rate of a Poisson sample; add records and size of one without replacement to ``caps``."""
     if name != _WITHOUT:
         return _strict(shown, "sample_rate", fields["sampling_probability"])
     records, size = (int(_strict(shown, "records", fields[field])) for field in ("source_dataset_size", "sample_size"))
@@ -316,14 +318,12 @@ def _rate_of_sample(shown: str, name: str, fields: dict[str, Node], caps: list[t
 
 
 def _event_fields(shown: str, node: Node) -> tuple[str, dict[str, Node]]:
-    """Return the class of an event and its fields; raise NotApplicable or SpecError if it is not one that is read."""
+    """Return the class and the fields of an event; raise NotApplicable or SpecError if it is not supported."""
     if not isinstance(node, Table) or not _class_of(node):
         raise SpecError(f"{shown}: an event has no class_name", "dump each event as {class_name: ..., its fields}")
     name = _class_of(node)
     if name not in _EVENT_FIELDS:
-        raise NotApplicable(
-            f"{shown}: no account is made of {clipped(name)}", f"these are read: {', '.join(_EVENT_FIELDS)}"
-        )
+        raise NotApplicable(f"{shown}: {clipped(name)} is not accounted for", f"supported: {', '.join(_EVENT_FIELDS)}")
     fields = {key: field.node for key, field in node.fields.items() if key not in ("class_name", "module_name")}
     if set(fields) != set(_EVENT_FIELDS[name]):
         wanted = ", ".join(_EVENT_FIELDS[name]) or "no field"
@@ -334,24 +334,24 @@ def _event_fields(shown: str, node: Node) -> tuple[str, dict[str, Node]]:
 # --- plans and configurations -----------------------------------------------------------------------------------------
 
 _PLANS = ("BandMFConfig", "BandMFExecutionPlanConfig")
-_OF_A_PLAN = ("sampling_prob", "expected_participations")  # of a record in a step of its group, or in all steps
+_OF_A_PLAN = ("sampling_prob", "expected_participations")  # per step of the record's group, or over all steps
 
 
 def _of_dpcalc(shown: str, node: Node) -> RunFile | None:
-    """Return only that a file is a recipe or a ledger of dpcalc: these have readers of their own."""
+    """Recognise a recipe or a ledger of dpcalc, which have their own readers."""
     field = node.fields.get("dpcalc") if isinstance(node, Table) else None
     return RunFile(shown, field.node.text, {}) if field is not None and isinstance(field.node, Scalar) else None
 
 
 def _plan(shown: str, node: Node) -> RunFile | None:
-    """Return a plan of JAX-Privacy: cyclic Poisson sampling, and the noise of banded matrices with unit columns."""
+    """Return a plan of JAX-Privacy: cyclic Poisson sampling with noise of banded matrices with unit columns."""
     if not isinstance(node, Table):
         return None
     if {"buf_decay", "output_scale"} <= set(node.fields):
         raise NotApplicable(
             f"{shown} has the buffers of a BLT, whose guarantee depends on how often a record is used",
-            "save its matrix by numpy.save('c.npy', blt.materialize(STEPS)), and ask `dpcalc dp-ftrl --matrix c.npy "
-            "-d 1e-6` with --epochs and --noise-multiplier; `--mechanism blt` has dpcalc's own buffers",
+            "save its matrix with numpy.save('c.npy', blt.materialize(STEPS)), and ask `dpcalc dp-ftrl --matrix c.npy "
+            "-d 1e-6` with --epochs and --noise-multiplier; `--mechanism blt` uses dpcalc's own buffers",
         )
     drawn = next((name for name in _OF_A_PLAN if name in node.fields), None)
     if _class_of(node) not in _PLANS and (drawn is None or "iterations" not in node.fields):
@@ -377,7 +377,7 @@ def _plan(shown: str, node: Node) -> RunFile | None:
 
 
 def _rate_of_group(shown: str, node: Table, bands: int, steps: int) -> Said:
-    """Return the probability with which a record is drawn in a step of its group, rounded up."""
+    """Return the sampling rate of a record in a step of its group, rounded up."""
     expected = node.fields["expected_participations"].node
     uses = float(_strict(shown, "epochs", expected))
     rate = up(uses * bands / steps, 4.0)
@@ -389,10 +389,10 @@ def _rate_of_group(shown: str, node: Table, bands: int, steps: int) -> Said:
 
 
 def _refuse_little_noise(shown: str, node: Table, strategy: Items) -> None:
-    """Refuse columns that are normalised to 1 while the noise is that for shorter ones.
+    """Refuse columns normalised to 1 if the noise is calibrated for shorter columns.
 
     Raises:
-        NotApplicable: they may be.
+        NotApplicable: the noise may be too small.
     """
     field = node.fields.get("column_normalize")
     if field is None or not isinstance(field.node, Scalar) or field.node.text.lower() != "true":
@@ -400,16 +400,16 @@ def _refuse_little_noise(shown: str, node: Table, strategy: Items) -> None:
     numbers = [item.text for item in strategy.items if isinstance(item, Scalar)]
     if not math.hypot(*(parse_number(text) for text in numbers)) >= 1.0:
         raise NotApplicable(
-            f"{shown}: columns are normalised, and the noise is less than noise_multiplier of them",
+            f"{shown}: columns are normalised, but the noise is less than noise_multiplier for their norm",
             "write a strategy whose norm is 1 or more",
         )
 
 
 def _configuration(shown: str, node: Node) -> RunFile:
-    """Return whatever else says something of a run: keys that mean a fact, wherever they stand."""
+    """Return the facts of any other file: keys that mean a fact, at any depth."""
     node = of_command_line(node) if isinstance(node, Scalar) else node
     if not isinstance(node, Table):
-        what = f"{shown} is a list or a single value, and no run file"
+        what = f"{shown} is a list or a single value, not a run file"
         raise SpecError(what, "give a configuration, a history, or a command with its flags: `dpcalc account --help`")
     run = _walked(shown, "a training configuration", node)
     if not run.facts and not run.remarks:
@@ -429,18 +429,18 @@ _ELSEWHERE = re.compile(
     r"(eval|evaluation|val|valid|validation|test|predict|inference|generation|log|logging|loss|save)(_\w+)?"
     r"|\w*(scheduler|schedule|warmup|callback|checkpoint|early|augment|dropout|sweep|optuna)\w*"
 )
-"""Sections of a configuration that are about something else than the steps of the training run."""
+"""Sections of a configuration that do not describe the training steps."""
 _ONCE = ("steps", "epochs", "rounds")
-"""Facts that add up where several sections say them."""
+"""Facts that add up over several sections."""
 
 
 def _walked(shown: str, kind: str, node: Table) -> RunFile:
-    """Return the facts of a mapping and of those inside it, and what was not taken."""
+    """Return the facts of a mapping and its nested mappings, and the unused keys."""
     facts: dict[str, Said] = {}
     unused: list[str] = []
     remarks: list[str] = []
     for path, field in _values(node):
-        path = path[:-1] if path[-1] == "value" and len(path) > 1 else path  # as Weights & Biases writes it
+        path = path[:-1] if path[-1] == "value" and len(path) > 1 else path  # the layout of Weights & Biases
         key, where = path[-1], ".".join(path)
         name, word = meaning(key), key.strip().lower().replace("-", "_")
         if (isinstance(field, Scalar) and field.null) or key == _HISTORY:
@@ -456,7 +456,7 @@ def _walked(shown: str, kind: str, node: Table) -> RunFile:
 
 
 def _values(node: Table) -> Iterator[tuple[tuple[str, ...], Scalar | Items]]:
-    """Yield every value with its path, in the order written; lists of mappings are looked into."""
+    """Yield every value with its path, in file order, also inside lists of mappings."""
     waiting: list[tuple[tuple[str, ...], Node]] = [((), node)]
     looked_at = 0
     while waiting:
@@ -479,7 +479,7 @@ def _own(table: Table) -> Iterator[tuple[str, Field]]:
 def _said(shown: str, name: str, where: str, node: Scalar | Items) -> Said:
     text = node.text if isinstance(node, Scalar) else f"a list of {len(node.items)}"
     origin = f"{shown}: {where}"
-    if name == "steps" and text.strip().startswith("-"):  # Transformers writes -1 where epochs count
+    if name == "steps" and text.strip().startswith("-"):  # Transformers writes -1 if the number of epochs counts
         return Said(None, origin, "")
     try:
         return Said(value_of(name, node), origin, text[:40])
@@ -488,7 +488,7 @@ def _said(shown: str, name: str, where: str, node: Scalar | Items) -> Said:
 
 
 def _both(name: str, one: Said, other: Said) -> Said:
-    """Return what two keys say of one fact: nothing, where they differ, or are of two stages of a run."""
+    """Return the value of two keys for one fact; None if they differ or describe two stages of a run."""
     together = name not in _ONCE or one.origin.rpartition(".")[0] == other.origin.rpartition(".")[0]
     if not one.text or (one.value == other.value and together):
         return other

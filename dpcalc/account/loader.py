@@ -1,7 +1,7 @@
-"""What a loader and a sampler do, in numbers: rates, steps and divisors, and noise that is worth less than it says.
+"""Rates, steps and divisors of loaders and samplers, and the effective noise of a step.
 
-The loader's functions compute what Opacus 1.6 computes, in the same doubles. Multipliers are rounded down, and what is
-added to delta is rounded up.
+The functions of the loader compute the same doubles as Opacus 1.6. Multipliers are rounded down, and additions to delta
+are rounded up.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def loader_length(records: int, batch_size: int, *, drop_last: bool) -> int:
 
 
 def epoch_steps(length: int) -> int:
-    """Return how many batches Opacus' sampler draws in an epoch of a loader of so many batches.
+    """Return how many batches Opacus' sampler draws in an epoch of a loader of this length.
 
     >>> epoch_steps(92), epoch_steps(93)
     (92, 92)
@@ -37,17 +37,17 @@ def epoch_steps(length: int) -> int:
 
 
 def sampler_rate(length: int) -> float:
-    """Return the probability of a record's own coin in Opacus' sampler."""
+    """Return the sampling rate of Opacus' sampler."""
     return 1.0 / length
 
 
 def history_rate(length: int) -> float:
-    """Return the rate that Opacus' history states: one over the batches of an epoch; never below that of the coins."""
+    """Return the rate in Opacus' history, 1/(batches of an epoch); never below the rate of the sampler."""
     return 1.0 / max(1, epoch_steps(length))
 
 
 def divisor(records: int, length: int) -> int:
-    """Return what Opacus divides the noisy sum by.
+    """Return the divisor of the noisy sum in Opacus.
 
     >>> divisor(570, 2), divisor(49, 49)
     (285, 0)
@@ -56,7 +56,7 @@ def divisor(records: int, length: int) -> int:
 
 
 def jointly(multipliers: Iterable[tuple[float, int]]) -> float:
-    """Return the multiplier of Gaussian releases of one record's gradient together, each with how often: rounded down.
+    """Return the joint multiplier of Gaussian releases, given as (multiplier, count); rounded down.
 
     >>> round(jointly([(1.1, 2)]), 9)
     0.777817459
@@ -66,7 +66,7 @@ def jointly(multipliers: Iterable[tuple[float, int]]) -> float:
 
 
 def any_of(rate: float, count: int) -> float:
-    """Return the probability that any of so many records is drawn, 1 - (1 - q)^k, rounded up.
+    """Return the probability that any of k records is drawn, 1 - (1 - q)^k, rounded up.
 
     >>> round(any_of(0.5, 2), 9)
     0.75
@@ -75,12 +75,12 @@ def any_of(rate: float, count: int) -> float:
 
 
 def with_count(noise_multiplier: float, count_noise_std: float, *, centred: bool) -> float:
-    """Return the multiplier of a noisy sum and a noisy count of unclipped records together, rounded down.
+    """Return the joint multiplier of a noisy sum and a noisy count of unclipped records, rounded down.
 
     A centred bit is +-1/2, a raw one 0 or 1 (Andrew et al. 2021, Theorem 1, for centred ones).
 
     Args:
-        noise_multiplier: of the noisy sum.
+        noise_multiplier: that of the noisy sum.
         count_noise_std: std of the noise on the count, in records.
         centred: whether bits are centred.
     """
@@ -88,13 +88,13 @@ def with_count(noise_multiplier: float, count_noise_std: float, *, centred: bool
 
 
 def opacus_adaptive_clipping(noise_multiplier: float, unclipped_num_std: float) -> float:
-    """Return the multiplier of a step of Opacus' adaptive clipping, were the batch's size a constant; rounded down.
+    """Return the multiplier of a step of Opacus' adaptive clipping if the batch size were constant; rounded down.
 
-    Opacus gives the gradients (z^-2 - (2 s)^-2)^(-1/2), as if bits were centred, and they are raw:
-    (z^-2 + 3/(4 s^2))^(-1/2).
+    Opacus uses the multiplier (z^-2 - (2 s)^-2)^(-1/2) for the gradients, which is right for centred bits. Its bits are
+    raw: (z^-2 + 3/(4 s^2))^(-1/2).
 
     Args:
-        noise_multiplier: z, of the history.
+        noise_multiplier: z of the history.
         unclipped_num_std: s, std of the noise on the count; above z/2.
 
     Raises:
@@ -102,20 +102,20 @@ def opacus_adaptive_clipping(noise_multiplier: float, unclipped_num_std: float) 
     """
     if not 2.0 * unclipped_num_std > noise_multiplier:
         raise SpecError(
-            f"unclipped_num_std is {unclipped_num_std!r}, and must be above half the noise multiplier", "check the unit"
+            f"unclipped_num_std is {unclipped_num_std!r}; it must be above half the noise multiplier", "check the unit"
         )
     return jointly([(noise_multiplier, 1), (down(unclipped_num_std * math.sqrt(4.0 / 3.0), 4.0), 1)])
 
 
 def log_empty_batches(records: int, rate: float, draws: int, workers: int, group: int = 1) -> float:
-    """Return ln of the probability that some worker's batch is empty in so many steps, rounded up.
+    """Return ln of the probability that some worker draws an empty batch in some step, rounded up.
 
     Args:
-        records: of all workers, shared out evenly.
-        rate: of every record's own coin, in (0, 1].
-        draws: steps.
-        workers: each draws its own share.
-        group: so many records may be left out of one worker's share.
+        records: number of records of all workers, shared out evenly.
+        rate: sampling rate, in (0, 1].
+        draws: number of steps.
+        workers: number of workers, each of which draws from its own share.
+        group: number of records that may be missing from one worker's share.
     """
     others = records // workers - group
     if others < 1:
@@ -127,7 +127,7 @@ def log_empty_batches(records: int, rate: float, draws: int, workers: int, group
 
 
 def poisson_epsilon(noise_multiplier: float, rate: float, steps: int, log_delta: float) -> float:
-    """Return epsilon of equal steps on Poisson samples, for a record that is removed.
+    """Return epsilon of equal steps with Poisson sampling, for removal of a record.
 
     Args:
         noise_multiplier, rate, steps: z, q and T.
@@ -142,16 +142,17 @@ def poisson_epsilon(noise_multiplier: float, rate: float, steps: int, log_delta:
 def shared_seed_epsilon(
     noise_multiplier: float, rate: float, steps: int, workers: int, log_delta: float, cells: int = 1 << 12
 ) -> float:
-    """Return about the epsilon of workers that draw batches by the same coins: no guarantee, the truth is not below.
+    """Return an approximate lower bound on the epsilon of workers that share a seed; it is no guarantee.
 
-    Coins repeat over the workers, so a record is drawn if and only if workers - 1 others are, whom the adversary knows:
-    (1 - q) N(0) + q N(W/z) against (1 - q) N(0) + q N((W - 1)/z) is an instance, and what is seen of it is a cell.
+    The workers draw the same positions, so a record is drawn if and only if workers - 1 other records are, and the
+    adversary may know these. One instance is (1 - q) N(0) + q N(W/z) against (1 - q) N(0) + q N((W - 1)/z); the
+    adversary observes the cell of the outcome.
 
     Args:
         noise_multiplier, rate, steps: z, q and T.
         workers: W.
         log_delta: ln delta.
-        cells: into which the line is cut.
+        cells: number of cells of the line.
     """
     from dpcalc.notions.pld import epsilon, from_curve
     from dpcalc.numerics.floats import np
@@ -167,7 +168,7 @@ def shared_seed_epsilon(
 
 
 def _cell_masses(edges: Any) -> Any:
-    """Return the normal masses between edges, from the tail that is the smaller one."""
+    """Return the normal masses between edges, each computed from the smaller tail."""
     from dpcalc.numerics.floats import np
     from dpcalc.numerics.normal_arrays import log_upper_tail
 

@@ -1,4 +1,4 @@
-"""Histories of up to millions of steps: their numbers are taken out of the text, and the rest is a document as any."""
+"""Histories of up to millions of steps: the numbers are extracted first, and the rest is read as a document."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from typing import Any, NamedTuple
 from dpcalc.errors import SpecError
 
 FROM = 200_000
-"""Bytes from which on a file is looked at for a long history: documents of this size are read at once."""
+"""Files from this size in bytes on are searched for a long history; smaller ones are read as a document."""
 
 SHORT = b"[[1, 1, 1]]"
-"""What stands in the place of the numbers that were taken out."""
+"""The replacement for the extracted numbers."""
 
 MOST = 10_000
-"""Kinds that are kept apart: each is an object, and what becomes of them is a pass over all of them."""
+"""The largest number of kinds of steps that are kept apart; each is a Python object."""
 
-_FINEST = 2.0**-12  # a fortieth of a percent of the noise: less than the cells of composition cost
+_FINEST = 2.0**-12  # 0.025% of the noise, less than the discretisation of composition costs
 
 _DIGITS = rb"[+]?+\d++\.?+\d*+(?:[eE][+-]?+\d++)?+"
 _NUMBER = rb"(?:" + _DIGITS + rb"|(?:np\.|numpy\.)?+float64\(" + _DIGITS + rb"\))"
 _ENTRY = rb"[\[(]\s*+" + rb"\s*+,\s*+".join([_NUMBER] * 3) + rb"\s*+[\])]"
-_HISTORY = re.compile(rb"[\[(]\s*+(?:" + _ENTRY + rb"\s*+,?+\s*+)++[\])]")  # nothing is tried twice: one pass
+_HISTORY = re.compile(rb"[\[(]\s*+(?:" + _ENTRY + rb"\s*+,?+\s*+)++[\])]")  # possessive: no backtracking
 
 
 def take_out(shown: str, raw: bytes) -> tuple[bytes, Any] | None:
-    """Return a text with `SHORT` in the place of its history, and the numbers of that; None where there is none.
+    """Return a text with `SHORT` in place of its history, and the history's numbers; None if there is no history.
 
-    The numbers are an array of shape (entries, 3): noise multipliers, rates and steps, as they were written.
+    The numbers are an array of shape (entries, 3): noise multipliers, rates and steps.
 
     Raises:
         SpecError: there are several histories, or a comma is missing between two entries.
@@ -50,16 +50,17 @@ def take_out(shown: str, raw: bytes) -> tuple[bytes, Any] | None:
 
 
 class Merged(NamedTuple):
-    """Kinds of steps: noise multipliers, rates and numbers of steps; ``ordered`` where they are in the order done."""
+    """Kinds of steps: noise multipliers, rates and numbers of steps; ``ordered`` if they are in training order."""
 
     kinds: list[tuple[float, float, float]]
     ordered: bool
 
 
 def merged(rows: Any) -> Merged:
-    """Return the rows with neighbours of one kind as one; where these are too many, alike ones with the worst of each.
+    """Return the rows with equal neighbours merged; if these are too many, similar rows are merged too.
 
-    Noise and rate are then alike within a cell of their logarithms, and a kind has its least noise and largest rate.
+    Similar rows lie in one cell of the logarithms of noise and rate; the merged row has the least noise and largest
+    rate of its cell.
     """
     from dpcalc.numerics.floats import np
 
@@ -78,14 +79,14 @@ def merged(rows: Any) -> Merged:
 
 
 def _runs(one: Any, other: Any) -> Any:
-    """Return for every row the number of its run of neighbours that agree in both."""
+    """Return for every row the index of its run of consecutive rows that agree in both."""
     from dpcalc.numerics.floats import np
 
     return np.cumsum(np.concatenate(([0], (one[1:] != one[:-1]) | (other[1:] != other[:-1]))))
 
 
 def _worst(place: Any, z: Any, q: Any, steps: Any) -> list[tuple[float, float, float]]:
-    """Return the least noise, the largest rate and all steps of the rows with one place."""
+    """Return the least noise, the largest rate and the total steps of the rows of each cell."""
     from dpcalc.numerics.floats import np
 
     noise, rate = np.full(place.max() + 1, np.inf), np.zeros(place.max() + 1)
@@ -95,7 +96,7 @@ def _worst(place: Any, z: Any, q: Any, steps: Any) -> list[tuple[float, float, f
 
 
 def first_outside(rows: Any, most_steps: int) -> int | None:
-    """Return the first row that is no step of a run: not z > 0, 0 < q <= 1 and steps a whole number from 1."""
+    """Return the first invalid row: one that violates z > 0, 0 < q <= 1, or whole steps from 1 up."""
     from dpcalc.numerics.floats import np
 
     z, q, steps = rows.T

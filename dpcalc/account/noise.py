@@ -1,4 +1,4 @@
-"""The noise multiplier of a step, from whatever says how much noise there was."""
+"""The noise multiplier of a step, from any of the facts that determine it."""
 
 from __future__ import annotations
 
@@ -13,36 +13,37 @@ from dpcalc.numerics.floats import down
 
 
 def multiplier(stated: Stated) -> float:
-    """Return the multiplier of the noise on the sum of a step, rounded down; of a history, that of its last steps.
+    """Return the multiplier of the noise on the sum of a step, rounded down; for a history, of its last steps.
 
     Raises:
-        Missing: nothing says it.
-        SpecError: several facts do, and they differ.
+        Missing: no fact determines it.
+        SpecError: several facts determine it and differ.
     """
     if stated.phases:
         return stated.phases[-1].noise_multiplier
-    if _layered(stated) and not stated.of_opacus:  # whose multiplier is over the norm of all clips
+    if _layered(stated) and not stated.of_opacus:  # in Opacus the multiplier is relative to the norm of all clips
         stated.need(
-            "layer_noise_multipliers", "layers are clipped by themselves: how much noise has each, over its clip?"
+            "layer_noise_multipliers",
+            "layers are clipped separately: what is the noise of each, divided by its clipping norm?",
         )
         return _of_layers(stated)
     if not (said := [name for name in _READ if name in stated.facts]):
-        raise stated.missing("noise_multiplier", "nothing says how much noise there was")
+        raise stated.missing("noise_multiplier", "the amount of noise is unknown")
     first, *others = said
     z = _READ[first](stated)
     for name in others:
         try:
             other = _READ[name](stated)
-        except Missing:  # of what it is over, and nothing depends on that
+        except Missing:  # its divisor is unknown, and nothing depends on it
             continue
-        if not math.isclose(z, other, rel_tol=1e-4):  # digits that a file leaves out
+        if not math.isclose(z, other, rel_tol=1e-4):  # the file may be rounded
             one, two = stated.facts[first].origin, stated.facts[name].origin
-            raise SpecError(f"by {one} z is {z:.6g}, and by {two} it is {other:.6g}", "leave out one of them")
+            raise SpecError(f"{one} gives z = {z:.6g}, but {two} gives {other:.6g}", "leave out one of them")
     return z
 
 
 def _layered(stated: Stated) -> bool:
-    """Return whether the gradient of each layer is clipped: a file says so, or lists their clips."""
+    """Return whether the gradient of each layer is clipped: a file says so, or lists the clipping norms."""
     clip = stated.facts.get("clip")
     return "layer" in stated.word("clipping") or (clip is not None and clip.value is None and bool(clip.text))
 
@@ -62,19 +63,22 @@ def _of_workers(stated: Stated) -> float:
     devices = stated.need("devices", "the noise of each worker adds up over the workers")
     z = down(own * math.sqrt(devices), 4.0)
     stated.remarks.append(
-        f"{own:g} x sqrt({devices} workers) = {z:.6g}, where noises are independent and only the sum is seen"
+        f"{own:g} x sqrt({devices} workers) = {z:.6g}, if noises are independent and only the sum is released"
     )
     return z
 
 
 def _on_sum(stated: Stated) -> float:
-    clip = stated.need("clip", "noise on the sum is over the clipping norm")
+    clip = stated.need("clip", "the noise multiplier is the noise on the sum divided by the clipping norm")
     return down(stated.get("noise_std_sum") / clip, 2.0)
 
 
 def _on_mean(stated: Stated) -> float:
-    on_mean, clip = stated.get("noise_std"), stated.need("clip", "noise on the mean is over the clipping norm")
-    size = float(stated.need("divisor", "noise on the mean is over what the sum was divided by"))
+    on_mean, clip = (
+        stated.get("noise_std"),
+        stated.need("clip", "the noise multiplier is relative to the clipping norm"),
+    )
+    size = float(stated.need("divisor", "the noise is on the mean: what was the sum divided by?"))
     z = down(on_mean * size / clip, 4.0)
     stated.remarks.append(f"noise after averaging: std x divisor/clip = {on_mean:g} x {size:g}/{clip:g} = {z:.6g}")
     return z
@@ -84,13 +88,13 @@ _READ: dict[str, Callable[[Stated], float]] = {
     "noise_multiplier": _own, "layer_noise_multipliers": _of_layers, "worker_noise_multiplier": _of_workers,
     "noise_std_sum": _on_sum, "noise_std": _on_mean,
 }  # fmt: skip
-"""What says how much noise there was, and how it is read."""
+"""The facts that determine the noise, and how each is read."""
 
 
 def effective(stated: Stated, phases: tuple[Phase, ...]) -> tuple[Phase, ...]:
-    """Return phases with the multiplier that all releases of a step have together, a step for each batch drawn."""
+    """Return phases with the joint multiplier of all releases of a step, one step per drawn batch."""
     if (s := stated.get("count_noise_std")) is not None:
-        why = "a count of unclipped records was released: of centred bits, or of raw ones"
+        why = "a count of unclipped records was released: with centred bits or raw bits?"
         centred = stated.need("count", why) == "centred"
         counted = _with(phases, lambda z: loader.with_count(z, s, centred=centred))
         term = f"(z^-2 + {'(2 s)' if centred else 's'}^-2)^(-1/2) = {counted[-1].noise_multiplier:.6g}"
@@ -99,15 +103,13 @@ def effective(stated: Stated, phases: tuple[Phase, ...]) -> tuple[Phase, ...]:
         phases = counted
     if stated.word("tool") == "tfprivacy" and (k := stated.count("accumulation")) > 1:
         added = _with(phases, lambda z: down(z * math.sqrt(k), 2.0))
-        truth = (
-            f"each of the {k} accumulated batches has noise of its own: z sqrt({k}) = {added[-1].noise_multiplier:.6g}"
-        )
+        truth = f"each of the {k} accumulated batches has its own noise: z sqrt({k}) = {added[-1].noise_multiplier:.6g}"
         stated.claims.append(Claim("the noise of one of the accumulated batches", truth, {"phases": phases}))
         phases = added
     if (k := stated.count("releases_per_batch")) > 1:
         batches = tuple(phase._replace(steps=-(-phase.steps // k)) for phase in phases)
-        truth = f"each of {_total(batches)} batches was released {k} times, with z/sqrt({k}) together"
-        stated.claims.append(Claim(f"{_total(phases)} steps, each with a draw of its own,", truth, {"phases": phases}))
+        truth = f"each of {_total(batches)} batches was released {k} times, jointly with multiplier z/sqrt({k})"
+        stated.claims.append(Claim(f"{_total(phases)} steps, each with its own draw,", truth, {"phases": phases}))
         phases = _with(batches, lambda z: loader.jointly([(z, k)]))
     return phases
 
@@ -121,34 +123,34 @@ def _total(phases: tuple[Phase, ...]) -> int:
 
 
 def _both_epsilons(stated: Stated, claimed: float, true: float) -> str:
-    """Return what two multipliers mean for the longest phase of a history; empty where that or delta is not known."""
+    """Return the epsilons of two multipliers in the longest phase of a history; empty if it or delta is unknown."""
     phase = max(stated.phases, key=lambda phase: phase.steps, default=None)
     if phase is None or phase.rate is None or (delta := stated.get("delta")) is None:
         return ""
     one, other = (loader.poisson_epsilon(z, phase.rate, phase.steps, delta[1]) for z in (true, claimed))
-    return f", and epsilon {one:.5g} in the place of {other:.5g}"
+    return f", and epsilon {one:.5g} instead of {other:.5g}"
 
 
 def refuse_adaptive(stated: Stated) -> None:
-    """Refuse Opacus' adaptive clipping, with what its noise would be worth if the size of a batch were a constant.
+    """Refuse Opacus' adaptive clipping, and state the multiplier that it would have with a constant batch size.
 
     Raises:
-        NotApplicable: it was used.
+        NotApplicable: adaptive clipping was used.
     """
     s, of_opacus = stated.get("count_noise_std"), stated.word("tool") == "opacus"
     adaptive = s is not None or stated.word("clipping") == "adaptive" or stated.get("adaptive_clipping")
     if "adaclip" not in stated.word("optimizer") and not (of_opacus and adaptive):
         if adaptive:
-            stated.need("count_noise_std", "adaptive clipping releases a count of records: with how much noise?")
+            stated.need("count_noise_std", "adaptive clipping releases a count of records: what is the noise on it?")
         return
     would = ""
     if s is not None:
         z = multiplier(stated)
         truly = loader.opacus_adaptive_clipping(z, s)
-        would = f"; were that a constant, z = {z:g} would be worth (z^-2 + 3/(4 s^2))^(-1/2) = {truly:.6g}"
+        would = f"; with a constant batch size, z = {z:g} would be worth (z^-2 + 3/(4 s^2))^(-1/2) = {truly:.6g}"
         would += _both_epsilons(stated, z, truly)
     raise NotApplicable(
-        f"{stated.run.shown}: Opacus' adaptive clipping releases a raw count and divides by the batch that was "
-        f"drawn: no account holds{would}",
+        f"{stated.run.shown}: Opacus' adaptive clipping releases a raw count and divides by the size of the drawn "
+        f"batch: no account holds{would}",
         "clip at a constant, or release centred counts and divide by a constant",
     )

@@ -1,4 +1,4 @@
-"""Recipes and ledgers: one as the plan of a run, and the one that keeps an account."""
+"""Recipes and ledgers as plans of a run, and the recipe that asserts an account."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NAME = "what-ran"
 
 
 def recipe_of(run: Described, epsilon: float) -> str:
-    """Return a recipe of one case, which passes as long as the run stays within this epsilon."""
+    """Return a recipe with one case that asserts this epsilon."""
     return "\n".join(_lines(run, epsilon)) + "\n"
 
 
@@ -35,7 +35,7 @@ def _lines(run: Described, epsilon: float) -> Iterator[str]:
     else:
         fields = ["command: ledger", *shared, "entries:"]
         fields += [f"  phase-{n}: {{{', '.join(_fields(part))}}}" for n, part in enumerate(parts, 1)]
-    if log_skips is not None:  # within this distance, in total variation, of a run without them
+    if log_skips is not None:  # the total variation distance to a run without skipped steps
         fields += [f"  {SKIPPED}: {{mu: {LEAST_MU!r}, delta: {up(math.exp(log_skips), 2.0)!r}}}"]
     yield from (f"    {field}" for field in [*fields, f"assert: epsilon <= {SIX.number(epsilon, Side.UP)}"])
 
@@ -47,7 +47,7 @@ def _fields(given: Mapping[str, Any]) -> Iterator[str]:
 
 
 def read_plan(path: str) -> RunFile:
-    """Return what a file says of a run; of a recipe or a ledger of dpcalc, what its one run of DP-SGD is.
+    """Return the facts of a run file, or of the one DP-SGD run of a recipe or ledger of dpcalc.
 
     Raises:
         SpecError: it has several cases, or describes something else.
@@ -63,7 +63,7 @@ def _of_recipe(path: str) -> RunFile:
 
     shown, cases = str(Place(path)), list(read(path).every())
     if len(cases) > 1:
-        raise SpecError(f"{shown} has {len(cases)} cases, and a plan is one", "name a recipe of one case")
+        raise SpecError(f"{shown} has {len(cases)} cases; a plan has one", "name a recipe of one case")
     (case,) = cases
     if case.unread is not None:
         raise case.unread
@@ -77,7 +77,7 @@ def _of_recipe(path: str) -> RunFile:
 
 
 def _scheduled(given: Mapping[str, Any]) -> tuple[Phase, ...]:
-    """Return the phases of a run of dp-sgd with a schedule; none of another run.
+    """Return the phases of a dp-sgd run with a schedule; empty for other runs.
 
     Raises:
         SpecError: the schedule cannot be read.
@@ -105,14 +105,14 @@ def _of_entries(shown: str, ledger: Any, asked: Mapping[str, Any]) -> RunFile:
     """Return a ledger of Poisson runs as their phases.
 
     Raises:
-        SpecError: an entry is something else.
+        SpecError: an entry is not a Poisson run.
     """
     phases = []
     for entry in ledger.entries:
         given = [entry.given.get(name) for name in ("noise_multiplier", "sample_rate", "steps")]
         known = entry.command == COMMAND and ("schedule" in entry.given or None not in given)
         if not known or str(entry.given.get("sampling")) != "poisson" or entry.part or entry.tuning:
-            raise SpecError(f"{shown}: {entry.name} is no Poisson run of DP-SGD", "name a recipe of one run")
+            raise SpecError(f"{shown}: {entry.name} is not a Poisson run of DP-SGD", "name a recipe of one run")
         own = _scheduled(entry.given) or (Phase(float(given[0]), float(given[1]), int(given[2])),)
         phases += [phase._replace(steps=phase.steps * entry.times) for phase in own]
     facts = {"sampling": "poisson", "adjacency": ledger.adjacency, "group_size": ledger.group_size, **asked}

@@ -1,4 +1,4 @@
-"""The facts of one run, from its file and from flags: each is asked for where it is needed."""
+"""The facts of one run, from its file and from flags; a fact is asked for when it is needed."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _RESTATED = (
     "noise_multiplier", "layer_noise_multipliers", "worker_noise_multiplier", "noise_std", "noise_std_sum", "steps",
     "epochs",
 )  # fmt: skip
-"""What a history or an event says by itself."""
+"""Facts that a history or an event contains itself."""
 _OPEN = ("epsilon", "delta", "adjacency", "divisor")
-"""What may be asked otherwise than a file says it."""
+"""Facts in which a flag may differ from the file."""
 
 
 class Missing(SpecError):
-    """A fact that the account needs and that nothing says; ``fact`` is its name."""
+    """A necessary fact is unknown; ``fact`` is its name."""
 
     def __init__(self, fact: str, why: str) -> None:
         super().__init__(why, f"give {FACTS[fact].flag} ({FACTS[fact].help.rstrip('.')})", parameters=(fact,))
@@ -34,7 +34,7 @@ class Missing(SpecError):
 
 
 class Claim(NamedTuple):
-    """What another reading of the facts would account for: the run with ``changes``; and what ran in truth."""
+    """Another reading of the facts: the run with ``changes``, and the truth instead."""
 
     reading: str
     truth: str
@@ -46,16 +46,16 @@ class Claim(NamedTuple):
         return cls(reading, truth, {"phases": phases, "sampling": Sampling.POISSON, "shape": {}})
 
     def of_groups(self, size: int) -> Claim:
-        """Return the claim for groups of this size where it says itself how often a record is drawn."""
+        """Return the claim for groups of this size, if it has its own phases."""
         return self._replace(changes={"group_size": size, **self.changes}) if "phases" in self.changes else self
 
 
 class Stated:
-    """The facts, which of them were used, and what is to be said of them.
+    """The facts, the ones that were used, and remarks about them.
 
     Args:
-        run: what a file says.
-        flags: what was typed; it stands beside the file, and does not contradict it.
+        run: the facts of a file.
+        flags: the facts given as flags, which must not contradict the file.
 
     Raises:
         SpecError: a flag contradicts the file.
@@ -67,14 +67,14 @@ class Stated:
         self.used: dict[str, Said] = {}
         self.claims: list[Claim] = []
         self.coins = 1
-        """Batches that are accumulated for a step, each drawn by coins of its own."""
+        """The number of independently drawn batches that are accumulated for a step."""
         self.remarks: list[str] = list(run.remarks)
 
     def _kept(self, name: str, said: Said) -> Said:
-        """Return what a flag says, or the file, where that is the same and says more."""
+        """Return the value of a flag, or that of the file if it agrees and is more detailed."""
         other = self.run.facts.get(name)
         if self.phases and name in _RESTATED:
-            raise SpecError(f"{said.origin} is said, and {self.run.kind} says it itself", f"leave out {said.origin}")
+            raise SpecError(f"{said.origin} is given, but {self.run.kind} contains it", f"leave out {said.origin}")
         if other is None or other.value is None or name in _OPEN:
             return said
         if other.value != said.value and not (name == "sampling" and _may_be(other, said)):
@@ -85,35 +85,35 @@ class Stated:
         return other if name == "sampling" and drawn_by(other.text) is Sampling.POISSON else said
 
     def get(self, name: str) -> Any:
-        """Return a fact, or None where nothing says it.
+        """Return a fact, or None if it is unknown.
 
         Raises:
-            Missing: what is said is not clear.
+            Missing: its stated value is ambiguous.
         """
         said = self.facts.get(name)
         if said is None or (said.value is None and not said.text):
             return None
         if said.value is None:
-            raise Missing(name, f"{said.origin} is {said.text}, which is no one value of {name}")
+            raise Missing(name, f"{said.origin} is {said.text}, which is not a single value of {name}")
         self.used[name] = said
         return said.value
 
     def is_final(self, name: str) -> bool:
-        """Return whether a fact was typed, or stands under a key that overrides others."""
+        """Return whether a fact comes from a flag or from a key that overrides others."""
         said = self.facts.get(name)
         if said is None or said.value is None:
             return False
         return said.origin.startswith("--") or said.origin.endswith(("max_steps", "global_step"))
 
     def count(self, name: str) -> int:
-        """Return a count, 1 where nothing says it."""
+        """Return a count; 1 if it is unknown."""
         return int(self.get(name) or 1)
 
     def need(self, name: str, why: str) -> Any:
         """Return a fact.
 
         Raises:
-            Missing: nothing says it.
+            Missing: it is unknown.
         """
         value = self.get(name)
         if value is None:
@@ -125,7 +125,7 @@ class Stated:
         return Missing(name, f"{self.run.shown}: {why}")
 
     def word(self, name: str) -> str:
-        """Return a word in small letters without marks; empty where nothing says it."""
+        """Return a word in lower case without punctuation; empty if it is unknown."""
         return bare(str(self.get(name) or ""))
 
     @property
@@ -138,29 +138,29 @@ class Stated:
         """How batches were drawn.
 
         Raises:
-            Missing: nothing says it, or what is said is not enough.
+            Missing: it is unknown or ambiguous.
         """
         poisson, typed = self.get("poisson"), self.get("sampling")
         drawn = Sampling.POISSON if typed is None and poisson else None if typed is None else drawn_by(typed)
         if typed is not None and poisson is not None and poisson is not (drawn is Sampling.POISSON):
-            raise self.missing("sampling", f"poisson_sampling is {poisson}, and the sampling is {typed}")
+            raise self.missing("sampling", f"poisson_sampling is {poisson}, but the sampling is {typed}")
         if drawn is not None:
             return drawn
         if typed is not None:
             raise Missing(
                 "sampling",
                 f"{self.facts['sampling'].origin} is {typed}: not Poisson sampling, which accountants of such runs "
-                "assume; shuffle holds for every order of epochs",
+                "assume; shuffle is valid for every order within an epoch",
             )
         if poisson is False:
-            raise self.missing("sampling", "poisson_sampling is false, which says how batches were not drawn")
+            raise self.missing("sampling", "poisson_sampling is false, which does not say how batches were drawn")
         raise self.missing(
             "sampling",
-            "nothing says how batches were drawn; a shuffled loader writes the same numbers as Poisson sampling",
+            "the sampling is unknown; a shuffled loader writes the same numbers as Poisson sampling",
         )
 
 
 def _may_be(other: Said, said: Said) -> bool:
-    """Return whether a class of samplers may draw as a flag says."""
+    """Return whether a class of samplers is compatible with a flag."""
     drawn, typed = drawn_by(other.text), drawn_by(said.text)
     return typed is drawn or (drawn is None and typed is not Sampling.POISSON)

@@ -1,4 +1,4 @@
-"""From files and flags to the account of a run, or of a run against its plan."""
+"""The account of a run, or of a run against its plan, from files and flags."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _SHARED = ("delta", "adjacency")
 
 Ask = Callable[[str], str]
-"""Puts a question to a person, and returns what was typed."""
+"""Asks the user a question, and returns the typed answer."""
 
 
 def accounted(
@@ -35,17 +35,17 @@ def accounted(
     *,
     curves: bool = False,
 ) -> tuple[Case, str]:
-    """Return the case of a run, and the recipe that keeps it.
+    """Return the case of a run, and the recipe that asserts its epsilon.
 
     Args:
-        files: of the run; or of a plan, and of the run.
-        flags: fact -> what was typed for it.
-        gates: on the account.
-        ask: puts the question where a fact is missing; None: the error names the flag.
-        curves: whether the curves behind the answer are asked for.
+        files: the file of the run; or the files of a plan and of the run.
+        flags: fact -> the typed value.
+        gates: gates on the account.
+        ask: asks the user for a missing fact; None: the error names the flag.
+        curves: whether to return the curves behind the answer.
 
     Raises:
-        Missing: a fact is needed that nothing says.
+        Missing: a necessary fact is unknown.
         SpecError, NotApplicable: as `read_run` and `described`.
     """
     said = {name: _typed(name, text) for name, text in flags.items()}
@@ -53,8 +53,8 @@ def accounted(
     plans = [
         _described(plan, {n: one for n, one in said.items() if n in _SHARED or n not in plan.facts}, ask)
         for plan in files_read[:-1]
-    ]  # what a plan says of itself, a flag says of the run
-    for plan in plans:  # a run is asked at the delta of its plan, and under its adjacency
+    ]  # where the plan states a fact, the flag is for the run alone
+    for plan in plans:  # the run uses the delta and the adjacency of its plan
         said = {**{name: plan.facts[name] for name in _SHARED if name in plan.facts}, **said}
     run = _described(files_read[-1], said, ask)
     case = account(run, [*gates, *_budget(run)], curves=curves)
@@ -64,7 +64,7 @@ def accounted(
 
 
 def _budget(run: Described) -> list[Gate]:
-    """Return the gate of a budget, where one is said."""
+    """Return the gate of the budget, if there is one."""
     if "epsilon" not in run.facts:
         return []
     from dpcalc.engine.gate import parse
@@ -81,7 +81,7 @@ def _typed(name: str, text: str) -> Said:
 
 
 def _described(run: RunFile, said: dict[str, Said], ask: Ask | None) -> Described:
-    """Return the described run; each question that it leaves open is put to a person, if there is one."""
+    """Return the described run; ask the user for missing facts if possible."""
     while True:
         try:
             return described(run, said)
@@ -92,10 +92,10 @@ def _described(run: RunFile, said: dict[str, Said], ask: Ask | None) -> Describe
 
 
 def against(plan: Described, run: Described, case: Case) -> Case:
-    """Return the case of a run with how it differs from its plan, and a gate: it must not spend more.
+    """Return the case of a run with its differences from the plan, and a gate: it must not spend more.
 
     Raises:
-        SpecError: they answer at different deltas, or under different adjacencies.
+        SpecError: delta or the adjacency differ.
     """
     for what, one, other in (
         ("delta", plan.delta[1], run.delta[1]),
@@ -108,7 +108,7 @@ def against(plan: Described, run: Described, case: Case) -> Case:
     assert planned is not None
     assert spent is not None
     most, value = planned.epsilon or 0.0, spent.epsilon or 0.0
-    gate = Assertion(f"epsilon <= {most:.6g}, that of the plan", value <= most, value, most - value)
+    gate = Assertion(f"epsilon <= {most:.6g}, the epsilon of the plan", value <= most, value, most - value)
     notes = tuple(RunRemark(says=text) for text in _differences(plan, run))
     return case._replace(note_data=(*notes, *case.note_data), assertions=(*case.assertions, gate))
 
@@ -128,9 +128,9 @@ def _differences(plan: Described, run: Described) -> list[str]:
     if run.steps > plan.steps:
         texts.append(f"{run.steps - plan.steps} steps more than planned: a resumed or longer run spends them too")
     elif run.steps < plan.steps:
-        texts.append("the run stopped early: if what it released decided that, quote the account of the whole plan")
+        texts.append("the run stopped early: if its releases decided that, quote the account of the whole plan")
     if rates[1] > rates[0] or noises[1] < noises[0]:
-        texts.append("a rate above the plan's or less noise is covered only if it was fixed before the run")
+        texts.append("a higher rate or less noise than planned is covered only if it was fixed before the run")
     return texts or ["the run is as planned"]
 
 

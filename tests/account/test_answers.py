@@ -164,9 +164,9 @@ def test_each_accumulated_batch_of_keras_has_noise_of_its_own(written: Written) 
 def test_what_is_refused_is_told_with_both_numbers(written: Written) -> None:
     """2.1597, 2.2303 and 10.186 are of another program."""
     adaptive = {**SNIPPET, "history": [[1.1, 0.01, 2000]], "rate": 0.01, "epoch_steps": 100, "unclipped_num_std": 5}
-    with pytest.raises(NotApplicable, match=r"epsilon 2\.2303 in the place of 2\.1597"):
+    with pytest.raises(NotApplicable, match=r"epsilon 2\.2303 instead of 2\.1597"):
         case_of(written("run.json", adaptive))
-    with pytest.raises(NotApplicable, match=r"about 10\.1[89]\d* or more, where seeds of their own would have 2\.16"):
+    with pytest.raises(NotApplicable, match=r"about 10\.1[89]\d* or more; with separate seeds it would be 2\.16"):
         case_of(written("run.json", {**POISSON, "same_seed": True, "devices": 2}))
 
 
@@ -266,7 +266,7 @@ def test_a_flag_beside_a_plan_is_about_the_run(written: Written) -> None:
 
 def test_a_plan_is_one_case_and_of_the_same_question(written: Written) -> None:
     body = "dpcalc: ledger/1\nadjacency: add-remove\nbudget: {delta: 1e-6}\nentries:\n  a: {mu: 1}\n"
-    with pytest.raises(SpecError, match="no Poisson run"):
+    with pytest.raises(SpecError, match="not a Poisson run"):
         accounted([written("plan.yaml", body), written("run.json", SNIPPET)], {})
     config = "sample_rate: 0.5\nsteps: 60\nnoise_multiplier: 2\nsampling: poisson\ndelta: 1e-6"
     run = written("run.json", {**SNIPPET, "target_delta": 1e-5, "max_records_per_user": 2})

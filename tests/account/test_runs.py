@@ -242,11 +242,11 @@ def test_one_fact_is_asked_for_at_a_time(written: Written, content: Any, flags: 
 @pytest.mark.parametrize(
     ("content", "flags", "why"),
     [
-        (SNIPPET, "--layer-noise-multipliers 1,1,1", "says it itself"),
+        (SNIPPET, "--layer-noise-multipliers 1,1,1", "contains it"),
         ("poisson_sampling: true\nsteps: 9\nsample_rate: 0.1\nnoise_multiplier: 4\nnoise_stddev: 0.0022\nclip: 1",
-         "--divisor 500", "z is 4, and by .* it is 1.1"),
+         "--divisor 500", "gives z = 4, but .* gives 1.1"),
         ("poisson_sampling: true\nsteps: 9\nsample_rate: 0.1\nnoise_multiplier: 4",
-         "--layer-noise-multipliers 4,4", "it is 2.82843"),
+         "--layer-noise-multipliers 4,4", "gives 2.82843"),
     ],
 )  # fmt: skip
 def test_noise_that_is_said_twice_must_agree(written: Written, content: Any, flags: str, why: str) -> None:
@@ -377,8 +377,8 @@ def test_a_user_who_is_protected_may_have_several_records(written: Written) -> N
 
 def test_a_resumed_run_says_that_steps_before_are_not_counted(written: Written) -> None:
     run = {"sample_rate": 0.01, "steps": 9, "noise_multiplier": 1.1, "sampling": "poisson"}
-    assert any("before" in remark for remark in read(written("run.json", run | {"resume": "a.pt"})).remarks)
-    assert not any("before" in remark for remark in read(written("run.json", run | {"resume": False})).remarks)
+    assert any("earlier steps" in remark for remark in read(written("run.json", run | {"resume": "a.pt"})).remarks)
+    assert not any("earlier steps" in remark for remark in read(written("run.json", run | {"resume": False})).remarks)
 
 
 def test_delta_is_asked_for(written: Written) -> None:
@@ -419,7 +419,7 @@ def test_delta_is_asked_for(written: Written) -> None:
         ("sample_rate: 0.1\nsteps: 1\nnoise_multiplier: 1\nnoise_scheduler: ExponentialNoise", "--sampling poisson",
          NotApplicable, "step to step"),
         ({"records": 1001, "batch_size": 100, "epochs": 2, "noise_multiplier": 1, "drop_last": False}, "--devices 2 "
-         "--batch-size 100 --sampling shuffle", NotApplicable, "twice"),
+         "--batch-size 100 --sampling shuffle", NotApplicable, "samplers repeat some"),
         ('{"history": [[NaN, 0.5, 1]]}', "", SpecError, "noise_multiplier"),
         ({"buf_decay": [0.9, 0.5], "output_scale": [0.2, 0.1]}, "", NotApplicable, "buffers of a BLT"),
         ({"iterations": 10, "expected_participations": 4, "strategy": [1, 0.5, 0.25], "noise_multiplier": 1}, "",
@@ -429,11 +429,11 @@ def test_delta_is_asked_for(written: Written) -> None:
         ({"class_name": "MixtureOfGaussiansDpEvent", "standard_deviation": 1}, "", NotApplicable, "Mixture"),
         ({"class_name": "ComposedDpEvent", "events": [TRUNCATED, EVENT]}, "", NotApplicable, "several sizes"),
         ({"class_name": "SingleEpochTreeAggregationDpEvent", "noise_multiplier": 3, "step_counts": 8},
-         "--adjacency add-remove", NotApplicable, "moves all later ones"),
+         "--adjacency add-remove", NotApplicable, "shifts all later records"),
         ({"class_name": "GaussianDpEvent", "noise_multiplier": 1, "more": 2}, "", SpecError, "more"),
         ({"class_name": "SelfComposedDpEvent", "event": EVENT, "count": True}, "", SpecError, "steps"),
         ({"class_name": "PoissonSampledDpEvent", "sampling_probability": 0.5, "event": EVENT}, "", NotApplicable,
-         "sample"),
+         "nested sampling"),
     ],
 )  # fmt: skip
 def test_what_no_account_holds_for_is_refused(
@@ -488,7 +488,7 @@ def test_very_many_kinds_of_steps_have_the_worst_of_alike_ones(written: Written,
         (_long("[1.1, 0.01, 1e13]", 20_000), "steps"),
         (_long("[1.1, true, 1]", 20_000), "sample_rate"),
         (_long("[1.1, 0.01, 1]", 20_000, '{"a": {"history": [%s]}, "b": {"history": [[1, 1, 1]]}}'), "2 histories"),
-        (_long("[1.1, 0.01, 1]", 20_000, '{"losses": [%s], "steps": 1}'), "no history"),
+        (_long("[1.1, 0.01, 1]", 20_000, '{"losses": [%s], "steps": 1}'), "no key history"),
         (_long("[1.1, 0.01, 1] [1.1, 0.01, 1]", 20_000), "."),
         (_long("[1.1, 0.01, 1]", 20_000, "[%s") + "]" * 40_000, "."),
         ('{"note": "' + "x" * 1_000_001 + '", "history": [[1.1, 0.01, 1]]}', "beside its history"),

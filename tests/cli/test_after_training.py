@@ -187,9 +187,9 @@ def test_a_new_ledger_may_be_json(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("evaluate model.json --data rows.csv -e 1", "--epsilon is of a private evaluation"),
-        ("evaluate model.json --data rows.csv --ledger l.yaml", "--ledger is of a private evaluation"),
-        ("evaluate model.json --data rows.csv --private", "needs an epsilon of its own"),
+        ("evaluate model.json --data rows.csv -e 1", "--epsilon goes with a private evaluation"),
+        ("evaluate model.json --data rows.csv --ledger l.yaml", "--ledger goes with a private evaluation"),
+        ("evaluate model.json --data rows.csv --private", "needs an epsilon"),
         ("evaluate model.json --data rows.csv --threshold 1", "the threshold is 1"),
         ("evaluate numbers.npz --data numbers.csv --threshold 0.2", "has no threshold"),
         ("evaluate numbers.npz --data numbers.csv --plot a.svg", "nothing to draw"),

@@ -105,9 +105,9 @@ def test_a_report_is_written_though_a_gate_fails(run: Run, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("explain iteration.pnsgd", "--report is for the answer about a described run"),
-        (f"explain iteration.pnsgd {RUN.removeprefix('rdp ')}", "--report is for the answer about a described run"),
-        ("utility --orders -n 1000 --dimension 2 -e 1", "--report is of an answer, and orders of growth are none"),
+        ("explain iteration.pnsgd", "--report needs a described run"),
+        (f"explain iteration.pnsgd {RUN.removeprefix('rdp ')}", "--report needs a described run"),
+        ("utility --orders -n 1000 --dimension 2 -e 1", "--orders does not go with --report"),
     ],
 )
 def test_refused_where_there_is_no_answer(run: Run, line: str, said: str, tmp_path: Path) -> None:
