@@ -352,8 +352,8 @@ def test_a_run_without_privacy_is_refused(written: Written, said: dict[str, Any]
 @pytest.mark.parametrize(
     ("said", "words"),
     [
-        ({"noise_type": "Laplace"}, "Gaussian noise only"),
-        ({"mechanism": "discrete_gaussian"}, "Gaussian noise only"),
+        ({"noise_type": "Laplace"}, "only Gaussian noise"),
+        ({"mechanism": "discrete_gaussian"}, "only Gaussian noise"),
         ({"optimizer": "DP-FTRL"}, "correlated"),
         ({"noise": "BandMF"}, "correlated"),
         ({"clipping": "per_batch"}, "any length"),
