@@ -8,6 +8,11 @@ so that only the two probabilities need care, and no other choice made here.
 Laws of totals are powers of Fourier transforms. They are tilted first: P by e^(theta s) and Q by e^((1 + theta) s) at a
 total s, which takes the errors of transforms to the scale of the tail that is asked about. Where the members of a group
 are shared out among steps, transforms are polynomials in x, whose coefficient of x^k is of k members in all.
+
+In an epoch of shuffled batches the largest sum alone is scored. One of its t sums, at a random place, has mean `high`
+under P and mean `low` under Q; the others have mean 0, and all have the standard deviation `spread`. The score is about
+the logarithm of the likelihood ratio of the cell that the largest sum falls into. The scores of the epochs are added,
+and every event "the total is at least a" gives delta >= P(A) - e^eps Q(A).
 """
 
 from __future__ import annotations
@@ -15,16 +20,30 @@ from __future__ import annotations
 import bisect
 import functools
 import math
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
 
 from dpcalc.numerics.floats import UNIT, Array, Integers, np
 from dpcalc.numerics.normal_arrays import log_upper_tail
-from dpcalc.numerics.sums import power
+
+T = TypeVar("T")
 
 MOST_STEPS = 10**6
 """With more steps the errors of transforms hide what is asked for."""
 
-_CELLS = 4096  # of the number that a step releases: some hundredth of its spread each
+MOST_EPOCHS = 4096
+"""Of more epochs, only so many are looked at."""
+
+NARROWEST = 0.08
+"""A smaller standard deviation is not looked at: numbers would be below the smallest double."""
+
+WIDEST = 1e4
+"""With a larger standard deviation next to nothing is told, and rounding would hide it."""
+
+MOST_APART = 80.0
+"""(high - low)/spread times the root of the epochs, at most: past it scores are too coarse for their sums."""
+
+_CELLS = 4096  # of a released number: some hundredth of its spread each
 _POINTS = 1 << 14  # totals that are told apart
 _TILTS = (0.0, 0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 _SLOPES = tuple(1e-3 * 30000.0 ** (j / 23.0) for j in range(24))  # of Chernoff's bounds
@@ -33,6 +52,10 @@ _GOLDEN = 0.5 * (math.sqrt(5.0) - 1.0)
 _FAR = 12.0  # standard deviations beyond which next to nothing is released
 _ROUNDED = 512.0  # units of roundoff of a weight, which is a product of fewer numbers
 _TRANSFORM = 8.0 * math.log2(_POINTS)  # units of roundoff of a transform, relative to the sum of what is transformed
+_KEPT = 4000  # about so many total scores of largest sums are kept
+_TRIMMED = 1e-26  # weight cut off at each end
+_REACH = 21.0  # standard deviations from one end to the other, beyond which next to nothing is left
+_ERROR = 4e-12  # relative error of ln of a distribution function above 1e-300, several times over
 
 
 class Block(NamedTuple):
@@ -257,3 +280,121 @@ def _window(log_means: Array, slopes: Array) -> tuple[float, float]:
     limits = np.nan_to_num((log_means[1:] - log_means[0] + _OUTSIDE), nan=np.inf) / slopes[1:]
     low, high = np.split(limits, 2)
     return float(low.max()), float(high.min())
+
+
+def power(base: T, exponent: int, times: Callable[[T, T], T]) -> T:
+    """Return the product of so many bases, at least one, by repeated squaring."""
+    product = None
+    while True:
+        if exponent % 2:
+            product = base if product is None else times(product, base)
+        exponent //= 2
+        if not exponent:
+            assert product is not None
+            return product
+        base = times(base, base)
+
+
+# --- the largest sums of shuffled epochs ------------------------------------------------------------------------------
+
+
+class LargestSums(NamedTuple):
+    """The law of a total score: P(first + i) >= below[i], and Q(first + i) <= above[i] e^(-h (first + i)).
+
+    Attributes:
+        first: the lowest score kept.
+        below, above: weights under P, and under Q but for the factor; relative to exact ones, rounded outwards.
+        lost: an upper bound on the sum of weights like ``above`` at scores that are not kept.
+    """
+
+    first: int
+    below: Array
+    above: Array
+    lost: float
+
+
+@functools.lru_cache(maxsize=16)
+def law_of_largest_sums(bins: int, spread: float, high: float, low: float, epochs: int) -> tuple[LargestSums, float]:
+    """Return the law of the total score of some epochs, and the step h.
+
+    Args:
+        bins: t, 1 to 1e15.
+        spread: `NARROWEST` to `WIDEST`.
+        high, low: high > low >= 0, at most 2.
+        epochs: 1 to `MOST_EPOCHS`, such that sqrt(epochs) (high - low)/spread <= `MOST_APART`.
+    """
+    single, step = _one_epoch(bins, spread, high, low, epochs)
+    return power(single, epochs, _add), step
+
+
+def log_delta_of_largest_sums_down(law: LargestSums, step: float, epsilon: float) -> float:
+    """Return ln of a lower bound on delta, -inf where none above 1e-250 is found.
+
+    Args:
+        law, step: as `law_of_largest_sums` returns them.
+        epsilon: >= 0, finite.
+    """
+    excess = epsilon - step * (law.first + np.arange(len(law.below)))
+    kept = excess < 40.0  # events with lower scores are worse ones
+    if not kept.any():
+        return -math.inf
+    factor = np.exp(excess[kept] + 64.0 * UNIT * (1.0 + epsilon))[::-1]
+    rounding = 2.0 * UNIT * (len(factor) + 8.0)
+    p = np.cumsum(law.below[kept][::-1]) * (1.0 - rounding)
+    gain = float((p - np.cumsum(factor * law.above[kept][::-1]) * (1.0 + rounding) - factor * law.lost).max())
+    return math.log(gain) - 1e-12 if gain > 1e-250 else -math.inf
+
+
+def _one_epoch(bins: int, spread: float, high: float, low: float, epochs: int) -> tuple[LargestSums, float]:
+    """Return the law of the score of one epoch, and the step h that suits so many."""
+    edges = np.linspace(-10.0 * spread, high + spread * (10.0 + math.sqrt(2.0 * math.log(bins))), _CELLS + 1)[1:-1]
+    below, error = _masses_of_largest(edges, bins, spread, high)
+    below = np.maximum(0.0, below - error)
+    above, error = _masses_of_largest(edges, bins, spread, low)
+    above = above + error + 1e-300
+    positive = below > 0.0
+    ratio = np.log(below[positive]) - np.log(above[positive])
+    deviation = math.sqrt(float(below[positive] @ (ratio - float(below[positive] @ ratio)) ** 2))
+    step = max(_REACH * math.sqrt(epochs) * deviation, 0.5 * float(ratio.max() - ratio.min())) / _KEPT
+    score = np.full(len(positive), round(float(ratio.min()) / step))  # any score will do for what is not told
+    score[positive] = np.rint(ratio / step)
+    first = int(score.min())
+    counted = (score - first).astype(np.int64)
+    p, q = (np.bincount(counted, masses).astype(float) for masses in (below, above))
+    weight: Array = q * np.exp(step * (first + np.arange(len(q))))
+    rounding = 2.0 * UNIT * (_CELLS + 64.0 + 8.0 * float(np.abs(ratio).max()))
+    return _trim(LargestSums(first, p * (1.0 - rounding), weight * (1.0 + rounding), 0.0)), step
+
+
+def _masses_of_largest(edges: Array, bins: int, spread: float, mean: float) -> tuple[Array, Array]:
+    """Return the probabilities of the cells of the largest sum between edges, and bounds on their errors."""
+    log_f = (bins - 1.0) * log_upper_tail(-edges / spread) + log_upper_tail((mean - edges) / spread)
+    log_f = np.concatenate([[-np.inf], log_f, [0.0]])
+    f, g = np.exp(log_f), -np.expm1(log_f)
+    with np.errstate(invalid="ignore"):
+        error_f = np.where(f > 0.0, f * np.abs(log_f), 0.0) * _ERROR + 8.0 * UNIT * f
+    error_g = g * (_ERROR + 8.0 * UNIT)
+    lower = f[1:] <= 0.5
+    masses = np.where(lower, f[1:] - f[:-1], g[:-1] - g[1:])
+    return np.maximum(0.0, masses), np.where(lower, error_f[1:] + error_f[:-1], error_g[:-1] + error_g[1:])
+
+
+def _add(a: LargestSums, b: LargestSums) -> LargestSums:
+    """Return the law of the sum of two law."""
+    rounding = 4.0 * UNIT * (min(len(a.below), len(b.below)) + 8.0)
+    most = [float(x.above.sum()) * (1.0 + 1e-10) + x.lost for x in (a, b)]
+    lost = (a.lost * most[1] + b.lost * most[0]) * (1.0 + 1e-10) + 1e-280
+    below = np.convolve(a.below, b.below) * (1.0 - rounding)
+    return _trim(LargestSums(a.first + b.first, below, np.convolve(a.above, b.above) * (1.0 + rounding), lost))
+
+
+def _trim(law: LargestSums) -> LargestSums:
+    """Return a law without scores at either end that have next to no weight."""
+    weight = np.cumsum(law.below + law.above)
+    start = int(np.searchsorted(weight, _TRIMMED))
+    weight = np.cumsum((law.below + law.above)[::-1])
+    stop = len(weight) - int(np.searchsorted(weight, _TRIMMED))
+    if start >= stop:
+        return law
+    cut = float(law.above[:start].sum() + law.above[stop:].sum()) * (1.0 + 1e-10)
+    return LargestSums(law.first + start, law.below[start:stop], law.above[start:stop], law.lost + cut)

@@ -17,7 +17,7 @@ from dpcalc.model.run import describe
 from dpcalc.notions import pld
 from dpcalc.notions.pld.repeated_draws import weights_of
 from dpcalc.numerics import binomial
-from dpcalc.numerics.sums import log_delta_down, total_scores
+from dpcalc.numerics.total_scores import law_of_largest_sums, log_delta_of_largest_sums_down
 from dpcalc.theorems.record import for_algorithm, lookup
 from tests.oracles import draws, log_uniform
 from tests.oracles import sampling as oracle
@@ -309,9 +309,9 @@ def test_under_large_noise_the_total_of_all_sums_is_looked_at() -> None:
 
 
 def test_what_falls_outside_the_scores_that_are_kept_counts_against_the_lower_value() -> None:
-    law, step = total_scores(3, 1.0, 2.0, 1.0, 5)
+    law, step = law_of_largest_sums(3, 1.0, 2.0, 1.0, 5)
     worse = law._replace(lost=law.lost + 1e-3)
-    assert log_delta_down(worse, step, 1.0) < log_delta_down(law, step, 1.0) - 1e-4
+    assert log_delta_of_largest_sums_down(worse, step, 1.0) < log_delta_of_largest_sums_down(law, step, 1.0) - 1e-4
 
 
 def test_a_run_shorter_than_an_epoch_has_no_lower_value() -> None:

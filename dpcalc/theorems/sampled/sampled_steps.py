@@ -457,16 +457,16 @@ def shuffle_lower(run: EpochsOfBatches) -> Profile:
 def _largest_sums(bins: int, noise: float, moved: float, epochs: int, epsilon: float) -> float:
     """Return ln of a lower bound on delta from the largest sum of every epoch; with less noise the run reveals no
     less."""
-    from dpcalc.numerics import sums
+    from dpcalc.numerics import total_scores
 
-    if noise > sums.WIDEST or epsilon > 1e6:
+    if noise > total_scores.WIDEST or epsilon > 1e6:
         return -math.inf
-    apart, noise = 2.0 - moved, max(noise, sums.NARROWEST)
-    enough = (sums.MOST_APART * noise / apart) ** 2
-    epochs = min(epochs, sums.MOST_EPOCHS, math.ceil(enough))
-    noise = max(noise, apart * math.sqrt(epochs) / sums.MOST_APART)
-    scores, step = sums.total_scores(bins, noise, 2.0, moved, epochs)
-    return sums.log_delta_down(scores, step, epsilon)
+    apart, noise = 2.0 - moved, max(noise, total_scores.NARROWEST)
+    enough = (total_scores.MOST_APART * noise / apart) ** 2
+    epochs = min(epochs, total_scores.MOST_EPOCHS, math.ceil(enough))
+    noise = max(noise, apart * math.sqrt(epochs) / total_scores.MOST_APART)
+    law, step = total_scores.law_of_largest_sums(bins, noise, 2.0, moved, epochs)
+    return total_scores.log_delta_of_largest_sums_down(law, step, epsilon)
 
 
 def _largest_sum(bins: int, noise: float, moved: float, epsilon: float) -> float:
