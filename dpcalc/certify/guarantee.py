@@ -261,10 +261,10 @@ class Composition(Guarantee):
             about = float(limit().mid())
         if about >= 0.0:
             return proof_by(LOG_DELTA, Enclosure(arb(0), START, PROVED))
-        failure = self.failure(epsilon)
+        said, failure = self.said(epsilon)
         proofs = [
             proof_of_parts(parts, epsilon, about, limit, failure, self._known(order, epsilon, about))
-            for order, parts in enumerate(self.orders(epsilon))
+            for order, parts in enumerate(self.orders(said))
         ]
         return max(proofs, key=lambda proof: float(proof.upper))
 
@@ -276,13 +276,9 @@ class Composition(Guarantee):
         known: dict[int, arb] = self.reading.upper_bounds().setdefault(numbers, {})
         return known
 
-    def orders(self, epsilon: arb) -> list[list[composition.Part]]:
+    def orders(self, parts: list[composition.Part]) -> list[list[composition.Part]]:
         """Return the parts in each order that needs a proof."""
-        return [self.said(epsilon)[0]]
-
-    def failure(self, epsilon: arb) -> arb:
-        """Return ln of the failure probability that is added to delta."""
-        return self.said(epsilon)[1]
+        return [parts]
 
     def said(self, epsilon: arb) -> tuple[list[composition.Part], arb]:
         """Return the formula's value: the parts and ln of the failure probability."""
@@ -326,10 +322,9 @@ def proof_of_parts(
 class InOrders(Composition):
     """A composition whose formula gives the parts for a removed record; the adjacency decides the orders."""
 
-    def orders(self, epsilon: arb) -> list[list[composition.Part]]:
+    def orders(self, parts: list[composition.Part]) -> list[list[composition.Part]]:
         """Return the parts in each order that needs a proof."""
-        removed = super().orders(epsilon)[0]
-        added = [part.exchanged() for part in removed]
+        removed, added = parts, [part.exchanged() for part in parts]
         adjacency = self.reading.parameters["adjacency"]
         if adjacency in (Adjacency.REMOVE, Adjacency.ADD):
             return [removed if adjacency == Adjacency.REMOVE else added]

@@ -59,29 +59,31 @@ def test_one_step_is_the_integral_of_its_definition(mu: float, rate: float) -> N
             assert abs(float(found) - integral(p, q, z)) < 2e-9, (make, z)
 
 
-def two_bins(mu: float, g: float) -> float:
-    """E (S - g)_+ for the mean of two: half of E C(2g - L), C(x) = E (L - x)_+, which is 1 - x below 0."""
+def two_bins(mu: float, other: float, g: float) -> float:
+    """E (S - g)_+ for the mean of two, of mu and another: half of E C(2g - L), C(x) = E (L - x)_+, 1 - x below 0."""
     ratio = np.exp(mu * Y - 0.5 * mu * mu)
     x = 2.0 * g - ratio
     tail = np.array([0.5 * math.erfc(v / math.sqrt(2.0)) for v in np.linspace(-12.0, 12.0, 48_001)])
     with np.errstate(divide="ignore", invalid="ignore"):
-        y = np.log(np.maximum(x, 1e-300)) / mu
-        above = np.interp(y - 0.5 * mu, np.linspace(-12.0, 12.0, 48_001), tail)
-        beyond = np.interp(y + 0.5 * mu, np.linspace(-12.0, 12.0, 48_001), tail)
+        y = np.log(np.maximum(x, 1e-300)) / other
+        above = np.interp(y - 0.5 * other, np.linspace(-12.0, 12.0, 48_001), tail)
+        beyond = np.interp(y + 0.5 * other, np.linspace(-12.0, 12.0, 48_001), tail)
     curve = np.where(x > 0.0, above - x * beyond, 1.0 - x)
     return float(0.5 * (curve * density(0.0)).sum() * (Y[1] - Y[0]))
 
 
 @pytest.mark.few(1)
-@pytest.mark.parametrize("mu", [0.2, 1.0, 2.0])
-def test_two_bins_are_the_integral_of_their_definition(mu: float, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("mu", "other"), [(0.2, 0.2), (1.0, 1.0), (2.0, 2.0), (1.4, 1.0), (2.0, 0.5)])
+def test_two_bins_are_the_integral_of_their_definition(
+    mu: float, other: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """E (1 - g S)_+ = 1 - g + g E (S - 1/g)_+."""
     monkeypatch.setattr(bins, "_LENGTH", 1024)
     with precision(128):
-        epoch = bins.Epoch(arb(mu), 2)
+        epoch = bins.Epoch(arb(other), 2, (1, arb(mu)))
         for z in (0.0, 0.05 * mu, 0.3 * mu, mu, 2.0 * mu):
             g = math.exp(z)
-            removed, added = two_bins(mu, g), 1.0 - g + g * two_bins(mu, 1.0 / g)
+            removed, added = two_bins(mu, other, g), 1.0 - g + g * two_bins(mu, other, 1.0 / g)
             for found, truth in ((epoch.removed(arb(z)), removed), (epoch.added(arb(z)), added)):
                 assert -1e-9 < float(found) - truth < 5e-3 * truth, (z, found, truth)
 

@@ -10,6 +10,8 @@ convex order and has the same mean; so K rises. The law of the sum of t of them 
 polynomial. K needs those below x alone, and what cannot come back below it is left out at no cost. What is left out
 because it is rare adds at most its probability times x to K. Coefficients are whole numbers of 2^-BITS, rounded up.
 Several h are used, each for the x up to its top; between multiples of h/t K is at most its chord.
+
+In some of the steps the noise may be less: mu is larger there, and S is the mean of copies of two laws.
 """
 
 from __future__ import annotations
@@ -37,25 +39,25 @@ class Epoch:
     Args:
         mu: the clipping norm over the standard deviation of the noise, or more.
         bins: t >= 2.
+        heavier: in how many of the steps the noise is less, and their mu, which is no smaller.
     """
 
-    def __init__(self, mu: arb, bins: int) -> None:
-        self._mu = mu
-        self._lattices = _lattices(mu, bins)
+    def __init__(self, mu: arb, bins: int, heavier: tuple[int, arb] | None = None) -> None:
+        count, self._mu = heavier or (0, mu)
+        self._lattices = _lattices([(each, n) for each, n in ((self._mu, count), (mu, bins - count)) if n])
         self._ways: list[tuple[float, float]] = []
 
     @staticmethod
-    def of(mu: arb, bins: int) -> Epoch:
+    def of(mu: arb, bins: int, heavier: tuple[int, arb] | None = None) -> Epoch:
         """Return the epoch of a slightly larger mu, so that both readings of a number share their work.
 
         Raises:
             OutOfReach: too many steps, or a mu that is too large or too small.
         """
-        size = float(mu.mid())
-        if bins > _MOST_BINS or not 1e-3 < size < 8.0:
+        count, largest = heavier or (0, mu)
+        if bins > _MOST_BINS or not all(1e-3 < float(each.mid()) < 8.0 for each in (mu, largest)):
             raise OutOfReach(f"more than {_MOST_BINS} steps in an epoch, or noise that is far from the clipping norm")
-        shift = 50 - math.frexp(size)[1]
-        return _epoch(_units(mu * arb(2) ** shift), shift, bins)
+        return _epoch(_rounded(mu), bins, count, _rounded(largest))
 
     def removed(self, z: arb) -> arb:
         """Return the profile of a removed record; it falls, and is at most that of a known step."""
@@ -134,28 +136,39 @@ class _Law(NamedTuple):
 
 
 @functools.lru_cache(maxsize=8)
-def _epoch(whole: int, shift: int, bins: int) -> Epoch:
+def _epoch(mu: fmpq, bins: int, count: int, largest: fmpq) -> Epoch:
     with precision(_BITS + 64):
-        return Epoch(arb(whole) / arb(2) ** shift, bins)
+        return Epoch(arb(mu), bins, (count, arb(largest)) if count else None)
 
 
-def _lattices(mu: arb, bins: int) -> list[_Lattice]:
-    """Return lattices from the finest to the coarsest: K is finely resolved where most of the mass of S is."""
-    size = float(mu.mid())
+def _rounded(mu: arb) -> fmpq:
+    """Return a slightly larger number of 50 bits."""
+    unit = fmpq(2) ** (math.frexp(float(mu.mid()))[1] - 50)
+    return _units(mu / arb(unit)) * unit
+
+
+def _lattices(steps: list[tuple[arb, int]]) -> list[_Lattice]:
+    """Return lattices from the finest to the coarsest: K is finely resolved where most of the mass of S is.
+
+    Args:
+        steps: (mu, number of steps), the largest mu first.
+    """
+    size, bins = float(steps[0][0].mid()), sum(count for _, count in steps)
     spread = math.sqrt(math.expm1(size * size) / bins)
     lowest = max(math.exp(-_RARE * size - 0.5 * size * size), 1.0 - 1.2 * _RARE * spread)
     highest = max(1.0 + 40.0 * spread, math.exp(_TAIL * size - 0.5 * size * size) / bins)
     tops = [top for top in (0.05, 0.3) if top > lowest + spread] + [1.0 + 0.5 * min(spread, 1.0)]
     while tops[-1] < highest:
         tops.append(1.0 + 3.0 * (tops[-1] - 1.0))
-    steps = [fmpq(*((top - lowest) * bins / _LENGTH).as_integer_ratio()) for top in tops]
-    return [_lattice(mu, bins, top, step) for top, step in zip(tops, steps, strict=True)]
+    widths = [fmpq(*((top - lowest) * bins / _LENGTH).as_integer_ratio()) for top in tops]
+    return [_lattice(steps, bins, top, width) for top, width in zip(tops, widths, strict=True)]
 
 
-def _lattice(mu: arb, bins: int, top: float, step: fmpq) -> _Lattice:
+def _lattice(steps: list[tuple[arb, int]], bins: int, top: float, step: fmpq) -> _Lattice:
     """Return K up to about ``top``, on multiples of ``step``/t."""
     last = math.ceil(top * bins / float(arb(step)))
-    law = _sum(_single(mu, arb(step), last), bins, last)
+    laws = [_sum(_single(mu, arb(step), last), count, last) for mu, count in steps]
+    law = functools.reduce(lambda one, other: _added(one, other, last), laws)
     unit = step / bins
     below, area, areas = 0, 0, [0]
     for mass in law.masses.coeffs():

@@ -296,10 +296,14 @@ def _last(v: RunInputs, plan: Fields, mu: arb, q: arb) -> list[Part]:
     """Return the last steps of a plan."""
     split, whole = plan["split"], plan["composed"] - plan["split"]
     if v.sampling == Sampling.BALLS_IN_BINS:
-        if plan["composed"] % _bins(v) or split % _bins(v):
-            raise OutOfReach("epochs of which some steps share their noise and others do not")
-        parts = [(mu / (1 - q).sqrt(), split // _bins(v)), (mu, whole // _bins(v))]
-        return [balls_in_bins(v.adjacency, at, _bins(v), count) for at, count in parts if count]
+        bins, heavy = _bins(v), mu / (1 - q).sqrt()
+        if plan["composed"] % bins:
+            raise OutOfReach(OF_ANOTHER_RUN)
+        parts = [
+            balls_in_bins(v.adjacency, at, bins, n) for at, n in ((heavy, split // bins), (mu, whole // bins)) if n
+        ]
+        # in one epoch some steps may share their noise and others not
+        return [*parts, balls_in_bins(v.adjacency, mu, bins, 1, (split % bins, heavy))] if split % bins else parts
     step = {Sampling.POISSON: _step_of_run, Sampling.FIXED: _step_fixed}.get(v.sampling, _step_drawn)
     return [step(v, at, count) for at, count in ((mu / (1 - q).sqrt(), split), (mu, whole)) if count]
 
@@ -384,11 +388,11 @@ def _balls_in_bins(v: RunInputs) -> list[Part]:
     return [balls_in_bins(v.adjacency, 1 / v.noise_multiplier, bins, count) for bins, count in sections]
 
 
-def balls_in_bins(adjacency: Adjacency, mu: arb, bins: int, count: int) -> Part:
-    """Return so many sections of steps, in each of which a record is in one step of so many."""
+def balls_in_bins(adjacency: Adjacency, mu: arb, bins: int, count: int, heavier: tuple[int, arb] | None = None) -> Part:
+    """Return so many sections of steps, in each of which a record is in one step of so many; see `Epoch`."""
     if bins == 1:
         return Part(_gaussian(_composed(adjacency, mu, count)), 1)
-    epoch = Epoch.of(mu, bins)
+    epoch = Epoch.of(mu, bins, heavier)
     if adjacency == Adjacency.REPLACE_ONE:
         return Part(epoch.replaced, count)
     return Part(epoch.removed, count, other=epoch.added)

@@ -95,10 +95,13 @@ class Uses(NamedTuple):
         return arb_poly((a * b).coeffs()[: _POINTS + 1])
 
 
-class Shifts(NamedTuple):
+class Shifts:
     """(mu_i, p_i), the first of which is 0, rising."""
 
-    parts: list[tuple[arb, arb]]
+    def __init__(self, parts: list[tuple[arb, arb]]) -> None:
+        self.parts = parts
+        doubles = [(float(mu.mid()), float(mass.mid())) for mu, mass in parts]
+        self._lines = [(m, math.log(p) - 0.5 * m * m) for m, p in doubles if p > 0.0]
 
     @classmethod
     def of(cls, law: list[tuple[float, arb]], use: arb, start: arb, wide: arb | None, unit: arb) -> Shifts:
@@ -164,12 +167,9 @@ class Shifts(NamedTuple):
 
     def _about(self, y: float) -> float:
         """Return about ln of the density over that of N(0)."""
-        logs = [math.log(p) + m * y - 0.5 * m * m for m, p in self._doubles() if p > 0.0]
+        logs = [slope * y + start for slope, start in self._lines]
         peak = max(logs)
-        return peak + math.log(math.fsum(math.exp(each - peak) for each in logs))
-
-    def _doubles(self) -> list[tuple[float, float]]:
-        return [(float(mu.mid()), float(mass.mid())) for mu, mass in self.parts]
+        return peak + math.log(sum([math.exp(each - peak) for each in logs]))
 
     def _ratios(self, y: arb) -> list[arb]:
         return [(mu * y - square(mu) / 2).exp() for mu, _ in self.parts]
@@ -203,7 +203,7 @@ class Shifts(NamedTuple):
 def _root(rising: Callable[[float], float], target: float) -> float:
     """Return about where a rising function is the target."""
     low, high = -60.0, 60.0
-    for _ in range(60):
+    for _ in range(45):
         middle = 0.5 * (low + high)
         low, high = (middle, high) if rising(middle) < target else (low, middle)
     return high
