@@ -331,7 +331,8 @@ class DPClassifier(ClassifierMixin, _Linear):
 
     def predict_proba(self, X: ArrayLike) -> Array:
         """Return probabilities of the classes, shape (n, K)."""
-        log_odds = predictor(self.model_).log_odds(self._scores(X))
+        scores = self._scores(X)
+        log_odds = predictor(self.model_).log_odds(scores)
         if log_odds.ndim == 2:
             return several.probabilities(log_odds)
         p = probabilities(log_odds)

@@ -48,7 +48,7 @@ def shares_of(typed: Any, count: int) -> tuple[float, ...]:
 
 
 def weights_of(typed: Any, shares: tuple[float, ...] | None, count: int) -> tuple[float, ...]:
-    """Return weights of so many classes, the largest 1: multiples of 2^-20, rounded down.
+    """Return weights of so many classes, the largest 1: multiples of 2^-20, rounded down, and at least that.
 
     Args:
         typed: a word of `BALANCED`; or a text "1,10", or numbers.
@@ -75,10 +75,7 @@ def weights_of(typed: Any, shares: tuple[float, ...] | None, count: int) -> tupl
             )
         )
     largest = max(given)
-    weights = tuple(math.floor(weight / largest / _UNIT) * _UNIT for weight in given)
-    if not min(weights) > 0.0:
-        raise SpecError("a weight is less than a millionth of the largest", "give weights that are closer together")
-    return weights
+    return tuple(max(1.0, math.floor(weight / largest / _UNIT)) * _UNIT for weight in given)
 
 
 def _numbers(typed: Any) -> list[float]:
