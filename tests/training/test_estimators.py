@@ -61,7 +61,7 @@ def test_nothing_else_imports_it() -> None:
 @pytest.mark.parametrize(
     ("name", "parameters", "failing"),
     [
-        ("DPClassifier", {}, {"check_class_weight_classifiers": "wants weights to outweigh noise: 50 rows at epsilon 1"}),
+        ("DPClassifier", {}, {"check_class_weight_classifiers": "wants weights that outweigh noise: 50 rows"}),
         ("DPClassifier", {"epsilon": 12.0}, {}),
         ("DPRegressor", {"epsilon": 12.0, "target_range": (-3.0, 3.0)}, NO_REFUSAL),
     ],
