@@ -270,6 +270,8 @@ def _hidden(v: RunInputs) -> tuple[list[Part], arb]:
     if counted := plan.get("counted", 0):
         if counted > done or (counted < done and wide is None) or counted % uses.period:
             raise OutOfReach(OF_ANOTHER_RUN)
+        if uses.period > 1 and plan["split"] % uses.period:  # the lattice would take a thousand mixtures of 600 laws
+            raise OutOfReach("earlier uses that are secret, and an epoch of which only some steps share their noise")
         start = arb(0) if counted == done or wide is None else wide * power(c, counted)
         shifts = Shifts.of(uses.law(counted), arb(use), start, wide, unit)
         hides, steps = [_of_past(v, plan["past"], shifts)], v.steps if counted == done else plan["composed"] + counted
