@@ -1,4 +1,4 @@
-"""Privacy cards: what is guaranteed of a release, in one document that can be published and verified.
+"""Privacy cards: the guarantee of a release, in one document that can be published and verified.
 
-A card has everything that its numbers follow from. Who reads it recomputes all of it with `dpcalc verify`.
+A card contains everything that its numbers follow from. Its readers recompute all of it with `dpcalc verify`.
 """

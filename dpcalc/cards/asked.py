@@ -1,7 +1,7 @@
-"""What a card answers, as JSON: the command, what was given, and the question.
+"""The question of a card, as JSON: the command, its parameters, and what is asked.
 
-It is read from a card that others wrote. No value of it names a file: a schedule is known by its hash, and the reader
-says where it is.
+The card may come from someone else. No value names a file: a schedule is identified by its hash, and the reader gives
+its path.
 
 Hashes of documents and files: SHA-256, in hexadecimal digits.
 
@@ -37,7 +37,7 @@ from dpcalc.report import Case
 
 
 def canonical(document: Any) -> str:
-    """Return JSON of which there is one text: keys sorted, no blanks, ASCII alone.
+    """Return canonical JSON: sorted keys, no spaces, ASCII only.
 
     >>> canonical({"b": [1, 2.0], "a": None})
     '{"a":null,"b":[1,2.0]}'
@@ -61,19 +61,19 @@ def hash_of_file(path: str) -> fields.File:
     """Return the hash of a file and its size.
 
     Raises:
-        SpecError: it cannot be read, is no regular file, or has more than `MODEL_BYTES`.
+        SpecError: it cannot be read, is not a regular file, or has more than `MODEL_BYTES`.
     """
     digest = digest_of(path, MODEL_BYTES)
     return {"sha256": digest.sha256, "bytes": digest.size}
 
 
-_SMALLEST = -700.0  # below this ln delta, no double holds delta
+_SMALLEST = -700.0  # below this ln delta, delta is not a normal double
 BESIDE = CONVERT, RISK, LEDGER = ("convert", "risk", "ledger")
-"""The commands that describe no run."""
+"""The commands that do not describe a run."""
 
 _SCHEDULE = "schedule"
 _FILES = (_SCHEDULE, LEDGER)
-"""Parameters that a card has apart: no value on it names a file."""
+"""Parameters with their own field on a card: no value on it names a file."""
 
 _LOG_DELTA = "log_delta"
 _WORD = re.compile(r"[a-z][a-z0-9_-]*")
@@ -81,15 +81,15 @@ _POWER = re.compile(r"[0-9.]+e-[0-9]+")
 
 
 def _is_file(name: str, value: Any) -> bool:
-    """Return whether a parameter names a file or holds a ledger: a schedule that is written out does not."""
+    """Return whether a parameter names a file or holds a ledger; a schedule in text form does not."""
     return name in _FILES and not (name == _SCHEDULE and is_written(value))
 
 
 def asked_of(query: Query) -> fields.Asked:
-    """Return a query as a card has it, of which there is one spelling: what is read from it is written as it is.
+    """Return a query in the form of a card, which is unique: reading and writing it gives the same text.
 
     Raises:
-        SpecError: the query cannot be told without a file, or has a value that JSON has not.
+        SpecError: the query needs a file, or has a value that JSON does not support.
     """
     given = {name: _value(name, value) for name, value in query.given.items() if not _is_file(name, value)}
     question, risks = query.question, query.question.risks
@@ -113,37 +113,37 @@ def asked_of(query: Query) -> fields.Asked:
 
 
 def query_of_card(asked: fields.Asked, schedule: str | None = None) -> Query:
-    """Return the query of a card, which conforms to the schema; ``schedule`` is the path that its reader named.
+    """Return the query of a card that conforms to the schema; ``schedule`` is the path given by its reader.
 
     Raises:
-        SpecError: the query is malformed, or its schedule is not at hand.
+        SpecError: the query is malformed, or its schedule is missing.
     """
     command, given = asked["command"], dict(asked["given"])
     strange = next((name for name, value in given.items() if isinstance(value, list) != (name == Quantity.RDP)), None)
-    distrust, beside = "no card does that: do not trust it", command in BESIDE
+    distrust, beside = "dpcalc writes no such card: do not trust it", command in BESIDE
     refusals = (
-        (command not in COMMANDS and not beside, f"the card is of a command {command!r}, which is not known", None),
+        (command not in COMMANDS and not beside, f"the command of the card, {command!r}, is unknown", None),
         (any(_is_file(*pair) for pair in given.items()), "the card names a file among its parameters", distrust),
-        (strange is not None, f"the card has a value of {strange!r} that is none", None),
+        (strange is not None, f"the card has an invalid value of {strange!r}", None),
         (
-            command == LEDGER and bool(given), f"the card of a ledger has {next(iter(given), None)!r} beside it",
-            "no card does that",
+            command == LEDGER and bool(given), f"the card of a ledger also has {next(iter(given), None)!r}",
+            "dpcalc writes no such card",
         ),
         (
-            command != LEDGER and asked["ledger"] is not None, f"the card is of {command}, and has a ledger",
+            command != LEDGER and asked["ledger"] is not None, f"the card is of {command}, but has a ledger",
             distrust,
         ),
         (
             beside and bool(asked["certified"] or asked.get("targets")),
-            f"the card is of {command}, of which nothing is certified or solved for a risk", None,
+            f"the card is of {command}, which cannot be certified or solved for a risk", None,
         ),
         (
-            beside and asked.get("bound") is not None, f"the card is of {command}, which is not asked of one theorem",
+            beside and asked.get("bound") is not None, f"the card is of {command}, which does not ask for one theorem",
             None,
         ),
         (
             command in (LEDGER, RISK) and bool(asked["orders"]),
-            f"the card is of {command}, which is not asked at orders", None,
+            f"the card is of {command}, which takes no orders", None,
         ),
     )  # fmt: skip
     refuse(*refusals)
@@ -179,19 +179,19 @@ def _question(asked: fields.Asked) -> Question:
 
 
 def _target(written: fields.Limit) -> Target:
-    """Return what an attacker may do at most.
+    """Return the limit on an attacker.
 
     Raises:
-        SpecError: it is nothing that can be limited, or a rate is there or missing against the kind of attack.
+        SpecError: the risk is unknown, or it has a rate that its kind does not take, or lacks one.
     """
     name, at = written["name"], written["at"]
     if name not in ATTACKS or (at is None) == bool(ATTACKS[name]):
-        raise SpecError("the card limits what is no risk")
+        raise SpecError("the card limits an unknown risk")
     return Target(name, None if at is None else float(at), float(written["limit"]))
 
 
 def _value(name: str, value: Any) -> Any:
-    """Return a parameter as JSON has it."""
+    """Return a parameter as a JSON value."""
     if name == Quantity.RDP:
         from dpcalc.engine.premises import points_of
 
@@ -207,7 +207,7 @@ def _value(name: str, value: Any) -> Any:
 
 
 def _delta(question: Question) -> float | str | None:
-    """Return delta as it is read back: a number, or a text such as 1e-5000 where no double can hold it."""
+    """Return delta as a number, or as a text such as 1e-5000 if it is below the smallest double."""
     if question.log_delta is None:
         return None
     if question.log_delta < _SMALLEST or question.delta is None:
@@ -216,7 +216,7 @@ def _delta(question: Question) -> float | str | None:
 
 
 def _power(exponent: float) -> str:
-    """Return a power of ten in decimal notation, with as many digits as are read back the same.
+    """Return a power of ten in decimal notation, with enough digits to read back the same value.
 
     >>> _power(-5000.5)
     '3.16227766e-5001'
@@ -226,14 +226,14 @@ def _power(exponent: float) -> str:
     return f"1e{whole + 1}" if mantissa == _TEN else f"{mantissa}e{whole}"
 
 
-_TEN = "10"  # what is below ten and rounds to it
+_TEN = "10"  # a value below ten that rounds to it
 
 
 def _schedule(path: Any) -> fields.File | None:
     if path is None or is_written(path):
         return None
     if str(path) == STANDARD_STREAM:
-        raise SpecError("a card knows a schedule by the hash of its file", "write the schedule to a file")
+        raise SpecError("a card identifies a schedule by the hash of its file", "write the schedule to a file")
     return hash_of_file(str(path))
 
 
@@ -274,15 +274,15 @@ def _entry(entry: Entry) -> fields.Entry:
 
 
 def _ledger_of(written: fields.Ledger | None) -> Ledger:
-    """Return the ledger of a card, read as one that Python has.
+    """Return the ledger of a card, read like a ledger given from Python.
 
     Raises:
-        SpecError: it is no ledger.
+        SpecError: it is not a valid ledger.
     """
     from dpcalc.recipes.ledgers.ledger import ledger_of, with_asked
 
     if written is None:
-        raise SpecError("the card is of a ledger, and has none")
+        raise SpecError("the card is of a ledger, but has none")
     entries = {entry["name"]: _read_entry(entry) for entry in written["entries"]}
     if len(entries) < len(written["entries"]):
         raise SpecError("the ledger of the card has an entry twice")
@@ -292,10 +292,10 @@ def _ledger_of(written: fields.Ledger | None) -> Ledger:
 
 
 def _read_entry(entry: fields.Entry) -> dict[str, Any]:
-    """Return an entry as one that Python has, of which no value leads to a file.
+    """Return an entry like one given from Python; no value may lead to a file.
 
     Raises:
-        SpecError: it has a parameter that its kind of entry does not take, or a value that is no number and no word.
+        SpecError: it has a parameter that its kind of entry does not take, or a value that is not a number or a word.
     """
     command, given = entry["command"], dict(entry["given"])
     taken = MECHANISM if not command else COMMANDS[command].parameters if command in COMMANDS else ()
@@ -303,9 +303,11 @@ def _read_entry(entry: fields.Entry) -> dict[str, Any]:
         if command and name == _SCHEDULE and isinstance(value, str) and is_written(value):
             continue
         if name not in taken or name == _SCHEDULE:  # such as ``from``, which names a file
-            raise SpecError(f"entry {entry['name']} has {name!r}, which no {command or 'mechanism'} on a card has")
+            raise SpecError(
+                f"entry {entry['name']} has {name!r}, which a {command or 'mechanism'} on a card cannot have"
+            )
         if not _is_plain(name, value, of_run=bool(command)):
-            raise SpecError(f"entry {entry['name']} has a value of {name!r} that is none")
+            raise SpecError(f"entry {entry['name']} has an invalid value of {name!r}")
     if command:
         given["command"] = command
     own = {"times": entry["times"], "part": entry["part"] or None, "adjacency": entry["adjacency"]}
@@ -314,7 +316,7 @@ def _read_entry(entry: fields.Entry) -> dict[str, Any]:
 
 
 def _is_plain(name: str, value: Any, *, of_run: bool) -> bool:
-    """Return whether a value of an entry is a number, or a word where one can be."""
+    """Return whether a value of an entry is a number, or a word if words are allowed."""
     if not isinstance(value, str):
         return isinstance(value, (int, float))
     return bool(_WORD.fullmatch(value) if of_run else name == Quantity.DELTA and _POWER.fullmatch(value))
@@ -325,7 +327,7 @@ _OTHERS: dict[str, Any] = {CONVERT: convert, RISK: risk_of_guarantee}
 
 
 def with_risks(query: Query) -> Query:
-    """Return the query with the usual question about attacks where none was asked and one has an answer."""
+    """Return the query with the usual question about attacks, unless it has one or none can be answered."""
     question = query.question
     if query.command in (LEDGER, CONVERT):
         return query._replace(question=question._replace(risks=None))
@@ -337,8 +339,8 @@ def answer(query: Query) -> Case:
     """Return the case of a query.
 
     Raises:
-        SpecError, NotApplicable, Infeasible: as `dpcalc.engine.ask.ask`; there is no guarantee of privacy.
-        Disproved: a guarantee that was to be certified is below the truth.
+        SpecError, NotApplicable, Infeasible: as `dpcalc.engine.ask.ask`; or there is no privacy guarantee.
+        Disproved: certification finds a guarantee below the truth.
     """
     case = _answer(query)
     if case.best is None:
@@ -353,5 +355,5 @@ def _answer(query: Query) -> Case:
         case: Case = _OTHERS[query.command](query.command, query.given, query.question)
         return case
     if COMMANDS[query.command].prices:
-        raise SpecError("a cost has no card", "make a card of the run that has it: dpcalc compare")
+        raise SpecError("a cost has no card", "make a card of a run with that cost: dpcalc compare")
     return ask(query.command, query.given, query.question, notes=False, certified=query.certified, only=query.bound)

@@ -1,4 +1,4 @@
-"""Making a card: every case with a guarantee is asked again, so that the card states what its readers recompute."""
+"""Making a card: every case with a guarantee is recomputed, so that readers can reproduce the card."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ from dpcalc.training.rule.sums_of_products import describes
 from dpcalc.training.run.rounding import FUNCTIONS
 from dpcalc.version import __version__
 
-_ROUNDINGS = 2  # assumptions of a model that are about rounding, beside one of `FUNCTIONS`: they come last
-_SHARE = 2.0**-13  # of delta, twice what training sets aside for rounding at first
-_MOST = 0.54  # of delta, where rounding costs epsilon
-_ROOM = 1.2  # what is set aside over what rounding costs
+_ROUNDINGS = 2  # the number of assumptions about rounding of a model, besides one of `FUNCTIONS`; they come last
+_SHARE = 2.0**-13  # share of delta, twice what training reserves for rounding at first
+_MOST = 0.54  # share of delta, if rounding costs epsilon
+_ROOM = 1.2  # the reserve divided by the cost of rounding
 _ULPS = 1e-12
 _COMPARE = "compare"
 
 
 class Difference(NamedTuple):
-    """What a card and a model say of one thing, as JSON values."""
+    """A field in which a card and a model differ, with both values as JSON."""
 
     name: str
     card: Any
@@ -46,10 +46,10 @@ class Difference(NamedTuple):
 
 
 def refuse_untrained(card: Card) -> None:
-    """Refuse a card that says of another query than one of training that its run was carried out.
+    """Refuse a card that claims that dpcalc carried the run out, unless its query is one of training.
 
     Raises:
-        SpecError: it has a model, or such an assumption, and no training is described.
+        SpecError: it has a model or such an assumption, but does not describe training.
     """
     claimed = card["model"] is not None or any(
         assumption["by"] == CARRIED_OUT for case in card["cases"] for assumption in case["assumptions"]
@@ -58,11 +58,11 @@ def refuse_untrained(card: Card) -> None:
         return
     first, *runs = card["cases"]
     if not (_trains(first["asked"]) and not runs) and not _tunes(first, runs):
-        raise SpecError("the card says that dpcalc carried the run out, and describes none that dpcalc train runs")
+        raise SpecError("the card says that dpcalc carried the run out, but dpcalc train has no such run")
 
 
 def _tunes(total: CaseFields, runs: Sequence[CaseFields]) -> bool:
-    """Return whether a total is of the best of several such runs: each is as private as the total takes it to be."""
+    """Return whether a total is for the best of several such runs, each as private as the total assumes."""
     ledger = total["asked"]["ledger"]
     if ledger is None or total["asked"]["command"] != LEDGER or not runs:
         return False
@@ -83,7 +83,7 @@ def _tunes(total: CaseFields, runs: Sequence[CaseFields]) -> bool:
 
 
 def _trains(asked: Asked) -> bool:
-    """Return whether training asks this of a run; the rest of what `compare` takes describes runs it never makes."""
+    """Return whether training can ask this question; `compare` also takes runs that training never makes."""
     given, train = asked["given"], COMMANDS["train"]
     return (
         asked["command"] == _COMPARE
@@ -96,35 +96,35 @@ def _trains(asked: Asked) -> bool:
 
 
 def refuse_another(path: str, card: Card) -> None:
-    """Refuse a model of which a card does not speak.
+    """Refuse a model that does not belong to a card.
 
     Raises:
-        SpecError: the file is no model, or that of another run, or of one that is not private.
+        SpecError: the file is not a model, or belongs to another run or to a run that is not private.
     """
     different = next(differences(path, card), None)
     if different is not None:
         raise SpecError(
-            f"the model is not that of the report: {different.name} is {different.model!r} in its file, and "
-            f"{different.card!r} here",
+            f"the model does not belong to the report: {different.name} is {different.model!r} in its file, but "
+            f"{different.card!r} in the report",
             "give the file that this run wrote, without --seed and --replicas",
         )
 
 
 def differences(path: str, card: Card) -> Iterator[Difference]:
-    """Yield in what a model differs from what its card says of it.
+    """Yield the differences between a model and its card.
 
     Args:
-        path: of the model.
-        card: whose first case is of the model, and whose others are of the runs of which it is the best.
+        path: the path of the model.
+        card: the card; its first case is the model, the others are the runs from which the model was chosen.
 
     Raises:
-        SpecError: the file is no model.
+        SpecError: the file is not a model.
     """
     return _ModelFile(path).differences(card)
 
 
 class _ModelFile:
-    """What a model's file states of its privacy, beside a card."""
+    """The privacy statement in a model's file, to compare with a card."""
 
     def __init__(self, path: str) -> None:
         from dpcalc.training.release.model import load
@@ -154,7 +154,7 @@ class _ModelFile:
         yield from self._other_candidates(card)
 
     def _other_numbers(self, number: Fields) -> Iterator[str]:
-        """Yield the names of the numbers that differ from those of the card by more than rounding costs."""
+        """Yield the names of the numbers that differ from the card by more than the cost of rounding."""
         stated, lost = self._stated, _number(self._rounding.get("epsilon"))
         ours, theirs = _number(number["epsilon"]), _number(stated.get("epsilon"))
         if not 0.0 <= theirs - ours <= _ROOM * lost + _ULPS * ours:
@@ -170,7 +170,7 @@ class _ModelFile:
             yield "log_delta"
 
     def _other_assumptions(self, cases: Sequence[CaseFields]) -> Iterator[Difference]:
-        """Yield where the two assume different things, but for those about rounding."""
+        """Yield the differences in assumptions, except those about rounding."""
         texts = [one["text"] for case in cases for one in case["assumptions"] if one["by"] == PROMISED]
         written = self._stated.get("assumes")
         written = list(written) if isinstance(written, (list, tuple)) else [written]
@@ -181,7 +181,7 @@ class _ModelFile:
             yield Difference("assumes", texts, own)
 
     def _other_statement(self, case: CaseFields) -> Iterator[Difference]:
-        """Yield the parameters that the model's paragraph states otherwise than the card."""
+        """Yield the parameters in which the model's paragraph differs from the card."""
         statement = self._stated.get("statement")
         if not isinstance(statement, str):
             return
@@ -197,7 +197,7 @@ class _ModelFile:
             yield Difference(claimed[5:].partition(" = ")[0], claimed, said[:100])
 
     def _other_candidates(self, card: Card) -> Iterator[Difference]:
-        """Yield in what the candidates of a tuned model differ from those of its card."""
+        """Yield the differences between the candidates of a tuned model and those of its card."""
         ledger, tuning = card["cases"][0]["asked"]["ledger"], self._stated.get("tuning")
         if ledger is None and tuning is None:
             return
@@ -218,7 +218,7 @@ class _ModelFile:
 
 
 def _public_of(tuning: Any) -> dict[str, Any]:
-    """Return what a model's file says of its tuning, as far as a card does; nothing where it is malformed."""
+    """Return the tuning fields of a model's file that a card also has; empty if malformed."""
     try:
         candidates = [next([name, one[name]] for name in NOISE_SCALES if name in one) for one in tuning["candidates"]]
         score = tuning["score"]["epsilon"]
@@ -228,7 +228,7 @@ def _public_of(tuning: Any) -> dict[str, Any]:
 
 
 def too_strong(card: Card) -> Iterator[Difference]:
-    """Yield what a card states of its model that is less than the guarantee of the run on real numbers."""
+    """Yield the numbers of a card's model that are below the guarantee of the run in exact arithmetic."""
     if card["model"] is None:
         return
     ours, theirs = card["cases"][0]["guarantee"]["numbers"][0], dict(card["model"])
@@ -238,7 +238,7 @@ def too_strong(card: Card) -> Iterator[Difference]:
 
 
 def _number(value: Any) -> float:
-    """Return a number of a file, 0 for none; NaN, which fits nothing, for what is no number."""
+    """Return a number of a file; 0 for None, and NaN, which equals nothing, for any other value."""
     if value is None:
         return 0.0
     return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else math.nan
@@ -257,14 +257,12 @@ def card_of(
     model: CardModel | None = None,
     fields_of: Callable[[Iterable[Case]], list[CaseFields]] | None = None,
 ) -> Card:
-    """Return the card of a report, one entry of ``cases`` for each of its cases with a guarantee.
-
-    A model that is not private has none.
+    """Return the card of a report, with one entry of ``cases`` for each case with a guarantee.
 
     Args:
-        report: of a query, of trained models, or of checked recipes.
-        model: what `model_of` says of the file that the card is beside.
-        fields_of: from the cases to what the card says of them; None: `case_fields` of each.
+        report: the report of a query, of trained models, or of checked recipes.
+        model: the result of `model_of` for the model's file.
+        fields_of: maps the cases to their fields on the card; None: `case_fields` of each.
 
     Raises:
         SpecError: no case has a guarantee of privacy, there are too many, one failed, or a model is not private.
@@ -273,18 +271,20 @@ def card_of(
     cases = [case for case in answered if case.training is None or case.training["private"]]
     if answered and not cases:
         if any(case.forgetting for case in answered):
-            raise SpecError("a model that forgets is not private", "`dpcalc unlearn` has a card of the certificate")
-        raise SpecError("what was trained is not private", "train once, without --seed and --replicas")
+            raise SpecError(
+                "unlearning does not make a model private", "`dpcalc unlearn` gives a card of its guarantee"
+            )
+        raise SpecError("the trained model is not private", "train once, without --seed and --replicas")
     if failed := next((case for case in cases if case.failed), None):
         which = f"case {failed.check.name}" if failed.check else "a case"
-        raise SpecError(f"{which} failed: a card is of cases that passed", "make it of what passes; no card is written")
+        raise SpecError(f"{which} failed, so no card is written", "make a card of the cases that pass")
     if any(case.query is None for case in cases):
         raise SpecError(f"dpcalc {report.command} gives no guarantee that a card could state", _HINT)
     if not cases:
-        raise SpecError("no case has a guarantee: there is nothing to put on a card", "`-v` says why")
+        raise SpecError("no case has a guarantee to put on a card", "`-v` says why")
     count = sum(1 + len(case.runs) for case in cases)
     if count > MOST_CASES:
-        raise SpecError(f"a card of {count} cases; at most {MOST_CASES} go on one", "ask about fewer")
+        raise SpecError(f"a card has at most {MOST_CASES} cases; there are {count}", "ask about fewer")
     if fields_of is None:
         trained = model is not None
         fields = [one for case in cases for one in (case_fields(case, trained=trained), *_of_runs(case, trained))]
@@ -299,14 +299,14 @@ def card_of(
 
 
 def model_of(path: str, case: Case) -> CardModel:
-    """Return what a card says of a model's file.
+    """Return the fields of a card about a model's file.
 
     Args:
-        path: of the model.
-        case: of its training.
+        path: the path of the model.
+        case: the case of its training.
 
     Raises:
-        SpecError: it cannot be read.
+        SpecError: the file cannot be read.
     """
     assert case.training is not None
     assert case.best is not None
@@ -318,7 +318,7 @@ def model_of(path: str, case: Case) -> CardModel:
 
 
 STATED = ("epsilon", "delta")
-"""What a model's file states of its privacy, and a card with it."""
+"""The fields about privacy that a model's file and its card both have."""
 
 
 OF_CLASSES = ("class_shares", "class_weights")
@@ -326,7 +326,7 @@ OF_CLASSES = ("class_shares", "class_weights")
 
 
 def trained_model(report: Report) -> CardModel | None:
-    """Return what a card says of the model that was trained and saved; None where there is none.
+    """Return the fields of a card about a saved model; None if no model was saved.
 
     Raises:
         SpecError: its file cannot be read.
@@ -338,9 +338,9 @@ def trained_model(report: Report) -> CardModel | None:
 
 
 def write_beside(report: Report, model: str) -> None:
-    """Write the card of a model that was saved beside it, atomically.
+    """Write the card of a saved model beside the model, atomically.
 
-    There is none of a model that is not private, nor of the best of runs that no card can state.
+    No card is written if the model is not private, or if it is the best of runs that a card cannot describe.
 
     Raises:
         SpecError: it cannot be written.
@@ -355,7 +355,7 @@ def write_beside(report: Report, model: str) -> None:
 
 
 def without_card(case: Case) -> Case:
-    """Return a case that does not say of a card where one was to be written."""
+    """Return a case without the note that names its card."""
     notes = (ModelFile(path=note.path) if isinstance(note, ModelFile) else note for note in case.note_data)
     return case._replace(note_data=tuple(notes))
 
@@ -366,38 +366,36 @@ def card_text(card: Card) -> str:
 
 
 def _asked_again(query: Query) -> tuple[Asked, Case]:
-    """Return what a card says was asked, and the answer to that: to what a reader will have, and no more."""
+    """Return the question in the form of a card, and the answer to it, as a reader computes it."""
     asked = asked_of(query)
     return asked, answer(query_of_card(asked, query.given.get("schedule")))
 
 
 def _of_runs(case: Case, trained: bool) -> Iterator[CaseFields]:
-    """Yield what a card says of the runs of which the best was chosen: one run of every candidate."""
+    """Yield the fields of the candidates of a tuned model: one run of each."""
     for count, query in enumerate(case.runs, start=1):
         asked, again = _asked_again(with_risks(query))
         yield case_of(asked, again, name=f"one run of candidate {count}", trained=trained)
 
 
 def case_fields(case: Case, *, trained: bool = False) -> CaseFields:
-    """Return what a card says of a case.
+    """Return the fields of a case on a card.
 
     Raises:
-        SpecError: what the card can hold of the query has another answer.
+        SpecError: the question in the form of a card has another answer.
     """
     best = case.best
     assert best is not None
     query: Query = with_risks(case.query)
     asked, again = _asked_again(query)
     if trained and again.best is not None and again.best.bound != best.bound:
-        # Rounding may rule out the theorem that is best on real numbers: the card is of the one that is left.
+        # Rounding may rule out the theorem that is best in exact arithmetic; the card then uses the other one.
         asked, again = _asked_again(query._replace(bound=best.bound))
     stated = again.best
     assert stated is not None
     rounding = (best.details or {}).get("floating_point") or {}
-    room = 2.0 * rounding.get(best.quantity, 0.0)  # the number of a model has what rounding costs
+    room = 2.0 * rounding.get(best.quantity, 0.0)  # the model's number includes the cost of rounding
     if best.quantity != stated.quantity or abs(best.value - stated.value) > _CLOSE * abs(best.value) + room:
-        raise SpecError(
-            f"asked again, {best.quantity} {best.value!r} is {stated.value!r}", "this is a mistake of dpcalc"
-        )
+        raise SpecError(f"{best.quantity} {best.value!r} recomputed is {stated.value!r}", "this is a bug in dpcalc")
     name = case.check.name if case.check else None
     return case_of(asked, again, name=name, trained=trained)

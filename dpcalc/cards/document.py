@@ -1,8 +1,8 @@
 """From an answer to the fields of a card: pure functions of the case, without a clock.
 
-Whether a document conforms to a JSON schema: the part of the language that the schema of cards is written in.
+Validation of a document against a JSON schema, for the keywords that the schema of cards uses.
 
-Reading a card that others wrote: its size, depth, numbers and fields are checked before anything is computed.
+Reading an untrusted card: its size, depth, numbers and fields are checked before anything is computed.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _NEIGHBOURS = {
     "add": "{unit} added",
     "remove": "{unit} removed",
     "by-shift": "the shifts between two chains of steps",
-    "as-given": "whatever the guarantee that is known is about",
+    "as-given": "that of the known guarantee",
 }
 
 _DEFINITIONS: dict[str, str] = {
@@ -74,29 +74,29 @@ _GROUPS = {
     "noise": ("noise", "noise_std", "noise_multiplier", "laplace_scale", "langevin_std", "c1", "c2", "decay_exponent"),
     "steps": ("records", "epochs", "steps", "step_size"),
 }
-"""The inputs that a reader looks for in one place."""
+"""The inputs with a fixed place on a card."""
 
 _DETAILS = ("holds", "noise_multiplier", "slack")
-"""What a result says of its number."""
+"""The fields of a result about its number."""
 
-_REAL_NOISE = "what floating-point arithmetic and the random generator lose: the guarantee is for noise of real numbers"
+_REAL_NOISE = "losses from floating-point arithmetic and the random generator: the guarantee assumes exact real noise"
 _TUNING = "settings that were chosen by looking at the data, and models that were trained to choose them"
 _OTHER_RELEASES = "anything else that is released about the same records"
 _METRICS = "accuracy and other figures that are computed from the records without noise"
 
 
 def case_of(asked: fields.Asked, case: Case, *, name: str | None, trained: bool) -> fields.Case:
-    """Return what a card says of one case, JSON types only.
+    """Return the fields of one case on a card, as JSON types.
 
     Args:
-        asked: what was asked, as a card has it.
+        asked: the question, in the form of a card.
         case: the answer, with a guarantee.
-        name: of the case, where it has one.
-        trained: whether dpcalc carried the run out as well.
+        name: the name of the case, if it has one.
+        trained: whether dpcalc also carried the run out.
     """
     best = case.best
     assert best is not None
-    # A schedule is known by its hash, and where it was is nobody's business.
+    # A schedule is identified by its hash; its path stays private.
     inputs = ((name, *given) for name, given in case.inputs.items() if name != "schedule")
     whole: fields.Case = {
         "name": name,
@@ -151,7 +151,7 @@ def _mechanism(case: Case, best: Result) -> dict[str, Any]:
     algorithm = ALGORITHMS.get(case.algorithm)
     inputs = {name: value for name, (value, _) in case.inputs.items()}
     if best.quantity in inputs or best.quantity in (name for names in _GROUPS.values() for name in names):
-        inputs[best.quantity] = best.value  # what was solved for
+        inputs[best.quantity] = best.value  # the solved parameter
     groups = {group: {n: inputs[n] for n in names if n in inputs} for group, names in _GROUPS.items()}
     order = _ORDERS[algorithm.order] if algorithm else _ORDERS[Order.UNKNOWN]
     if algorithm and algorithm.clipped:
@@ -176,7 +176,7 @@ def _guarantee(case: Case, best: Result) -> fields.Guarantee:
 
 
 def _headline(result: Result, line: str) -> str:
-    """Return the line; where a parameter was solved for, what holds with it."""
+    """Return the line; if a parameter was solved for, also the guarantee that it gives."""
     solved = result.quantity in PARAMETERS and result.quantity not in (Quantity.EPSILON, Quantity.DELTA)
     return claim(result, Digits(_PRECISION)) if solved else line
 
@@ -194,14 +194,14 @@ def _numbers(result: Result) -> dict[str, Any]:
 
 def _definition(best: Result) -> str:
     if best.forgetting:
-        return "unlearning as Sekhari et al. 2021 define it, and no differential privacy of the records kept"
+        return "unlearning as defined by Sekhari et al. 2021; no differential privacy for the kept records"
     if best.quantity in SUFFICIENT:
         return f"what is enough for a budget: {SUFFICIENT[best.quantity]}"
     return _DEFINITIONS.get(best.quantity, "(epsilon, delta)-differential privacy")
 
 
 def _assumptions(case: Case, *, trained: bool) -> list[dict[str, str]]:
-    """Return what the guarantee rests on, each once, and who vouches for it."""
+    """Return the assumptions of the guarantee, without repetition, and who vouches for each."""
     quoted = case.answers
     theorems = [all_bounds()[result.bound] for result in quoted if result.bound in all_bounds()]
     vouched = [(condition.text, CHECKED) for theorem in theorems for condition in theorem.conditions]
@@ -232,7 +232,7 @@ def _theorem(result: Result) -> dict[str, Any]:
 
 
 def released_line(model: fields.Model) -> str:
-    """Return what a card says of its model, in a sentence."""
+    """Return a sentence about the card's model."""
     epsilon, delta = (number(value, side=Side.ECHO) for value in (model["epsilon"], model["delta"]))
     return (
         f"The model as released, its numbers rounded, is ({epsilon}, {delta})-differentially private; what follows is "
@@ -255,11 +255,11 @@ KEYWORDS = frozenset(
         "properties", "required", "additionalProperties", "items", "minItems", "maxItems", "anyOf",
     )
 )  # fmt: skip
-"""The words that a schema may use; others would be passed over."""
+"""The keywords that a schema may use; others would be ignored."""
 
 
 def objection(document: Any, schema: Fields) -> str:
-    """Return the first thing in which a document differs from a schema, with its place; empty where it conforms.
+    """Return the first violation of a schema, with its place; empty if the document conforms.
 
     >>> objection({"a": 1, "b": 2}, {"type": "object", "properties": {"a": {}}, "additionalProperties": False})
     '/b: a field that is not known'
@@ -268,7 +268,7 @@ def objection(document: Any, schema: Fields) -> str:
 
 
 def _objections(value: Any, part: Fields, definitions: Fields, place: str) -> Iterator[str]:
-    """Yield in what a value differs from its part of a schema."""
+    """Yield the violations of a value against its part of a schema."""
     if reference := part.get("$ref"):
         part = definitions[reference.removeprefix("#/$defs/")]
     if alternatives := part.get("anyOf"):
@@ -312,22 +312,22 @@ def _against_text(value: str, part: Fields, place: str) -> Iterator[str]:
         yield f"{place}: is not {part['pattern']}"
 
 
-_DIGITS = 19  # of a whole number, with its sign: no parameter is larger
+_DIGITS = 19  # the most characters of a whole number with its sign: no parameter is larger
 _HINT = "give the JSON that --report card=FILE.json or dpcalc train -o wrote"
 
 
 def read_card(path: str) -> fields.Card:
-    """Return the card in a file, of which nothing is evaluated and which names no other file.
+    """Return the card in a file, without evaluating anything or opening other files.
 
     Raises:
-        SpecError: it cannot be read, is no JSON, or does not conform to the schema of cards.
+        SpecError: it cannot be read, is not JSON, or does not conform to the schema of cards.
     """
     shown = str(Place(path))
     return card_of_text(shown, read_document(path, "card"))
 
 
 def card_of_text(shown: str, raw: bytes) -> fields.Card:
-    """Return the card that a file holds.
+    """Return the card in the bytes of a file.
 
     Args:
         shown: the file's name, for messages.
@@ -355,10 +355,10 @@ def card_of_text(shown: str, raw: bytes) -> fields.Card:
 
 
 def card_of_mapping(card: object) -> fields.Card:
-    """Return the card that Python has, as it would be read from a file.
+    """Return the card in a Python mapping, as if read from a file.
 
     Raises:
-        SpecError: it is none.
+        SpecError: it is not a valid card.
     """
     try:
         text = json.dumps(card, allow_nan=False)
@@ -374,7 +374,7 @@ def _schema() -> dict[str, Any]:
 
 
 def _refuse_large(document: Any, shown: str) -> None:
-    """Refuse a document that is nested too deep or has too many values, without recursion."""
+    """Refuse a document that is nested too deeply or has too many values, without recursion."""
     count, level = 0, [document]
     for _ in range(DOCUMENT_DEPTH):
         count += len(level)

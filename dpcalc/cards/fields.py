@@ -1,4 +1,4 @@
-"""What stands in a card, by name: its schema checks all of it before anything is read (`dpcalc.cards.document`)."""
+"""The fields of a card, checked by its schema before use (`dpcalc.cards.document`)."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ Given = dict[str, Any]
 
 
 class File(TypedDict):
-    """A file, known by its hash."""
+    """A file, identified by its hash."""
 
     sha256: str
     bytes: int
 
 
 class Model(File):
-    """The model's file that a card is beside, and what it states of its privacy."""
+    """The model's file, and the privacy that it states."""
 
     noise_source: str
     epsilon: float
@@ -26,7 +26,7 @@ class Model(File):
 
 
 class Tuning(TypedDict):
-    """The law of the number of runs of which an entry is the best."""
+    """The distribution of the number of runs from which an entry was chosen."""
 
     distribution: str
     mean: float
@@ -55,7 +55,7 @@ class Ledger(TypedDict):
 
 
 class Limit(TypedDict):
-    """What an attacker may do at most, where a parameter was solved for that."""
+    """The limit on an attacker for which a parameter was solved."""
 
     name: str
     at: float | None
@@ -63,7 +63,7 @@ class Limit(TypedDict):
 
 
 class Asked(TypedDict):
-    """What was asked: the command, what was given, and the question."""
+    """The question of a card: the command, its parameters, and what is asked."""
 
     command: str
     given: Given

@@ -1,4 +1,4 @@
-"""A card for people: Markdown that reads well as it stands."""
+"""A card as Markdown."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _case(case: Case) -> Iterator[str]:
     yield from _table([("field", "value"), *_fields(case)])
     if case["risk"]:
         yield from ("", *_table([("what an attacker can do", "at most"), *_risk_rows(case["risk"])]))
-    yield from ("", "The guarantee rests on what follows.")
+    yield from ("", "The guarantee rests on these assumptions.")
     for by, words in _VOUCHERS.items():
         texts = [one["text"] for one in case["assumptions"] if one["by"] == by]
         if texts:

@@ -1,6 +1,6 @@
-"""What a card exports: an entry of the registry of deployments, and answers to the questions of SP 800-226 of NIST.
+"""Exports of a card: an entry for the registry of deployments, and answers to the questions of NIST SP 800-226.
 
-The texts are those of ``data/registry.toml``; what dpcalc does not know is marked there, to be filled in.
+The texts are in ``data/registry.toml``; gaps for facts that dpcalc does not know are marked there.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from dpcalc.render.numbers import equation
 _VARIANTS = {
     Quantity.PURE: "Pure DP", Quantity.RHO: "Zero-concentrated DP", Quantity.RDP: "Renyi DP", Quantity.MU: "Custom",
 }  # fmt: skip
-"""What the registry calls the definitions that are no (epsilon, delta)."""
+"""The registry's names of definitions other than (epsilon, delta)."""
 _MODELS = {"central": "Central", "local": "Local"}
 _OPEN = "To be answered by who publishes the release."
 
 
 def exported(card: Card, file: str) -> str:
-    """Return the entry for a file that ends in yaml, and for another the answers.
+    """Return the registry entry if the file name ends in yaml, else the answers.
 
     Raises:
         SpecError: the card is of several runs.
@@ -67,15 +67,17 @@ def _texts() -> dict[str, Any]:
 
 
 def _only_case(card: Card) -> Case:
-    """Return the case of a card; beside it may stand those that it follows from."""
+    """Return the main case of a card; further cases must be candidates of tuning."""
     first, *others = card["cases"]
     if any(not str(case["name"]).startswith("one run of candidate") for case in others):
-        raise SpecError(f"the card is of {len(card['cases'])} runs, and an entry of one", "make a card of one run")
+        raise SpecError(
+            f"the card is of {len(card['cases'])} runs, but an entry describes one", "make a card of one run"
+        )
     return first
 
 
 def _parameters(card: Card, case: Case) -> dict[str, float | str]:
-    """Return epsilon and delta, of the model as released where there is one, or what the registry has instead."""
+    """Return epsilon and delta, those of the released model if there is one, or the registry's other parameters."""
     best, model = case["guarantee"]["numbers"][0], card["model"]
     if model is not None:
         return {"epsilon": model["epsilon"], "delta": model["delta"]}
@@ -83,7 +85,7 @@ def _parameters(card: Card, case: Case) -> dict[str, float | str]:
         return {"rho": best["value"]}
     known: dict[str, float | str] = {name: best[name] for name in ("epsilon", "delta") if best[name] is not None}
     if known.get("delta") is None and best["log_delta"] is not None:
-        known["delta"] = f"e^({best['log_delta']})"  # no double holds it
+        known["delta"] = f"e^({best['log_delta']})"  # too small for a double
     return known
 
 
@@ -94,7 +96,7 @@ def _variant(case: Case) -> str:
 
 
 def _filled(texts: Any, said: dict[str, str]) -> Any:
-    """Return texts with what the card says in place of what stands in braces."""
+    """Return texts with the names in braces replaced by values of the card."""
     if isinstance(texts, dict):
         return {name: _filled(text, said) for name, text in texts.items()}
     if isinstance(texts, list):
@@ -103,7 +105,7 @@ def _filled(texts: Any, said: dict[str, str]) -> Any:
 
 
 def _said(card: Card, case: Case) -> dict[str, str]:
-    """Return what the texts quote of a card, as printable lines."""
+    """Return the values of a card that the texts quote, as printable lines."""
     mechanism, guarantee = case["mechanism"], case["guarantee"]
     groups = [
         equation(n, v) for group in ("sampling", "clipping", "noise", "steps") for n, v in mechanism[group].items()

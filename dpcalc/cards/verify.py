@@ -1,6 +1,6 @@
-"""Verifying a card: every number and every text is worked out again from what was asked, and compared.
+"""Verifying a card: every number and text is recomputed from the question, and compared.
 
-Cards that may ask for more than there is time and memory for: each in a process of its own, within limits.
+An untrusted card may need too much time and memory, so it is verified in a separate process, within limits.
 """
 
 from __future__ import annotations
@@ -42,17 +42,17 @@ from dpcalc.report import Case, Report, Result, uncertified
 from dpcalc.version import __version__
 
 ABSENT = "nothing"
-"""What stands for a field that is not there."""
+"""The value shown for a missing field."""
 
 
 _ROUNDING = 1e-9
 
 
 class Mismatch(NamedTuple):
-    """A field of a card that is not what it is worked out to be.
+    """A field of a card that differs from its recomputed value.
 
     Attributes:
-        place: of the field, such as ``/cases/0/guarantee/numbers/0/value``.
+        place: the path of the field, such as ``/cases/0/guarantee/numbers/0/value``.
         given, recomputed: its two values as JSON, or `ABSENT`.
     """
 
@@ -62,14 +62,14 @@ class Mismatch(NamedTuple):
 
 
 class Verification(NamedTuple):
-    """What became of a card.
+    """The result of verifying a card.
 
     Attributes:
         card: the card.
-        mismatches: the fields that differ; none where the card is verified.
-        checked: what was compared, a line each.
-        remarks: what the reader should know, a line each: what was not compared, and another version.
-        unchecked: what the card claims that was not compared with anything, a line each.
+        mismatches: the fields that differ; empty if the card is verified.
+        checked: lines about what was compared.
+        remarks: lines for the reader, about what was not compared and about other versions.
+        unchecked: lines about claims of the card that could not be checked.
     """
 
     card: fields.Card
@@ -80,12 +80,12 @@ class Verification(NamedTuple):
 
     @property
     def passed(self) -> bool:
-        """Whether every field that was compared is what it is worked out to be; see ``unchecked``."""
+        """Whether every compared field equals its recomputed value; see ``unchecked``."""
         return not self.mismatches
 
 
 class _Again(NamedTuple):
-    """A case worked out again, the fields of the card that it leads to, and what is said of it."""
+    """A recomputed case, its fields on the card, and remarks."""
 
     fields: fields.Case
     proved: int
@@ -95,26 +95,26 @@ class _Again(NamedTuple):
 def verify(
     card: fields.Card, *, model: str | None = None, schedule: str | None = None, certify: bool | None = None
 ) -> Verification:
-    """Return what a card states and what this version of dpcalc works out from what it was asked.
+    """Return the comparison of a card with what this version of dpcalc computes for its question.
 
-    A card of another version may state weaker numbers than this version proves, and no stronger ones.
+    A card of another version may state weaker numbers than this version proves, but no stronger ones.
 
     Args:
-        card: as a function of `dpcalc.cards.document` returns it.
-        model: path of the model that the card is beside.
-        schedule: path of the schedule that the run was described by.
-        certify: whether to prove the guarantees in ball arithmetic as well; None: if python-flint is at hand.
+        card: a card, as returned by the functions of `dpcalc.cards.document`.
+        model: the path of the card's model.
+        schedule: the path of the schedule of the run.
+        certify: whether to also prove the guarantees in ball arithmetic; None: if python-flint is installed.
 
     Raises:
-        SpecError: what was asked is malformed, or a file that it needs is not given or cannot be read.
+        SpecError: the question is malformed, or a necessary file is not given or cannot be read.
         NotApplicable, Infeasible: there is no such guarantee.
         Disproved: a guarantee is below the truth.
     """
     if model is not None and card["model"] is None:
-        raise SpecError("the card is of no model", "leave out --model")
+        raise SpecError("the card has no model", "leave out --model")
     refuse_untrained(card)
     if schedule is not None and not any(case["asked"]["schedule"] for case in card["cases"]):
-        raise SpecError("the card is of no run with a schedule", "leave out --schedule")
+        raise SpecError("the card has no run with a schedule", "leave out --schedule")
     prove = find_spec("flint") is not None if certify is None else certify
     again = [_again(case, card, schedule, prove=prove) for case in card["cases"]]
     expected: fields.Card = {
@@ -126,22 +126,22 @@ def verify(
     }
     proved, count = sum(case.proved for case in again), len(again)
     checked = [
-        "every field of the card has the value that follows from what was asked",
-        f"{counted(count, 'case')} computed anew by dpcalc {__version__}",
+        "every field of the card has the value that follows from its question",
+        f"{counted(count, 'case')} recomputed by dpcalc {__version__}",
         "the hashes of the configuration and of the card",
     ]
     checked += [f"{counted(proved, 'number')} proved in ball arithmetic"] if proved else []
-    checked += ["the hash of the model's file, and what it says of its privacy"] if model is not None else []
+    checked += ["the hash of the model's file, and the privacy that it states"] if model is not None else []
     remarks = [*_version_remark(card), *(line for case in again for line in case.remarks)]
     if card["model"] is not None and model is None:
         remarks.append("the model was not compared with its hash: give --model FILE")
     if not prove:
-        remarks.append("no guarantee was proved in ball arithmetic as well: that needs python-flint")
+        remarks.append("no guarantee was proved in ball arithmetic, which needs python-flint")
     mismatches = (*_mismatches(card, json.loads(card_text(expected)), ""), *_of_model(model, card))
     if _by_rounding(mismatches):
         remarks.append(
-            "the numbers differ by rounding alone: on another platform, or with other versions of numpy and scipy, the "
-            "last digits may be others. Make the card anew here, or verify it where it was made"
+            "the numbers differ only by rounding: the last digits may differ on another platform, or with other "
+            "versions of numpy and scipy. Make the card again here, or verify it where it was made"
         )
     unchecked = (_UNCHECKED,) if card["model"] is not None and model is None else ()
     return Verification(card, mismatches, tuple(checked), tuple(remarks), unchecked)
@@ -151,14 +151,14 @@ _UNCHECKED = "the model, and that dpcalc carried the run out"
 
 
 def _of_model(path: str | None, card: fields.Card) -> Iterator[Mismatch]:
-    """Yield in what the model is another one than the card speaks of, or cannot be as private as that says."""
+    """Yield where the model differs from that of the card, or cannot be as private as the card says."""
     for one in (*too_strong(card), *(differences(path, card) if path is not None else ())):
         texts = (json.dumps(value, sort_keys=True, default=str) for value in (one.card, one.model))
         yield Mismatch(f"/model: {one.name}", *texts)
 
 
 def _by_rounding(mismatches: Sequence[Mismatch]) -> bool:
-    """Return whether nothing differs but the last digits of some numbers."""
+    """Return whether only the last digits of some numbers differ."""
     pairs = [(_read(one.given), _read(one.recomputed)) for one in mismatches]
     return bool(pairs) and all(
         isinstance(one, float) and isinstance(other, float) and math.isclose(one, other, rel_tol=_ROUNDING)
@@ -173,16 +173,16 @@ def _read(text: str) -> Any:
 def _version_remark(card: fields.Card) -> Iterator[str]:
     if card["dpcalc"] != __version__:
         yield (
-            f"the card was written by dpcalc {card['dpcalc'][:50]} and verified by {__version__}: a guarantee on it "
-            "may be weaker than that of today, and none may be stronger"
+            f"the card was written by dpcalc {card['dpcalc'][:50]} and verified by {__version__}: its guarantees may "
+            "be weaker than those of this version, but not stronger"
         )
 
 
 def _model_of(path: str) -> fields.Model:
-    """Return what a card says of a model's file, as the file states it.
+    """Return the fields of a card about a model's file, computed from the file.
 
     Raises:
-        SpecError: the file is no model.
+        SpecError: the file is not a model.
     """
     from dpcalc.training.release.model import load
 
@@ -219,7 +219,7 @@ def _again(
 
 
 def _as_written(query: Query, stated: fields.Asked) -> fields.Asked:
-    """Return the query as a card has it, but for the means of tuning, which are rounded up whenever they are read."""
+    """Return the query in the form of a card, with the stated means of tuning, as reading rounds these up again."""
     asked = asked_of(with_risks(query))
     if asked["ledger"] is not None and stated["ledger"] is not None:
         for entry, written in zip(asked["ledger"]["entries"], stated["ledger"]["entries"], strict=True):
@@ -229,13 +229,13 @@ def _as_written(query: Query, stated: fields.Asked) -> fields.Asked:
 
 
 def _unproved(case: Case) -> Iterator[str]:
-    """Yield which numbers were not proved in ball arithmetic, and why."""
+    """Yield the bounds that were not proved in ball arithmetic, and why."""
     for result in uncertified(case):
         yield f"{result.bound} was not proved in ball arithmetic: {(result.details or {})['not_certified']}"
 
 
 def _without_proofs(case: Case) -> Case:
-    """Return the case as it is where nothing was certified."""
+    """Return the case as if certification had not been asked for."""
     own = ("certified", "not_certified")
 
     def plain(result: Result) -> Result:
@@ -247,14 +247,14 @@ def _without_proofs(case: Case) -> Case:
 
 
 def _with_weaker(case: Case, stated: fields.Case) -> tuple[Case, tuple[str, ...]]:
-    """Return the case with the numbers of a card in place of stronger ones, and what is said of that."""
+    """Return the case with the card's weaker numbers instead of its own, and remarks about them."""
     numbers = iter(stated["guarantee"]["numbers"])
     remarks, results = [], []
     for result in case.results:
         number = next(numbers, {}) if result.best else {}
         value: Any = number.get("value")
         if number.get("quantity") == result.quantity and _weaker(result.quantity, value, result.value):
-            remarks.append(f"the card states {result.quantity} {value!r}; {result.value!r} holds as well")
+            remarks.append(f"the card states {result.quantity} {value!r}; {result.value!r} also holds")
             result = _restated(result, value)
         results.append(result)
     risk = _weaker_risk(case.risk, stated["risk"]) if case.risk else case.risk
@@ -265,7 +265,7 @@ def _with_weaker(case: Case, stated: fields.Case) -> tuple[Case, tuple[str, ...]
 
 
 def _weaker(quantity: str, stated: Any, value: float) -> bool:
-    """Return whether a number that is stated says less than one that holds."""
+    """Return whether a stated number is a weaker guarantee than a proved one."""
     if not isinstance(stated, (int, float)) or not math.isfinite(value):
         return False
     if quantity in PARAMETERS and not _in_domain(quantity, stated):
@@ -274,7 +274,7 @@ def _weaker(quantity: str, stated: Any, value: float) -> bool:
 
 
 def _in_domain(name: str, value: float) -> bool:
-    """Return whether a parameter that was solved for can have a value: no run has 2.5 passes, or none."""
+    """Return whether a value is valid for a solved parameter: no run has 2.5 passes, or none."""
     try:
         check(name, value)
     except SpecError:
@@ -283,7 +283,7 @@ def _in_domain(name: str, value: float) -> bool:
 
 
 def _restated(result: Result, value: float) -> Result:
-    """Return the result with another value, also in the field that repeats it."""
+    """Return the result with another value, also in the field that repeats the value."""
     result = result._replace(value=value)
     if result.quantity == Quantity.EPSILON:
         return result._replace(epsilon=value)
@@ -317,7 +317,7 @@ def _weaker_row(row: Fields, stated: object) -> Fields:
 
 
 def _mismatches(given: Any, recomputed: Any, place: str) -> Iterator[Mismatch]:
-    """Yield the leaves in which two documents differ; a whole number is no fraction, and 0 is not -0."""
+    """Yield the leaves in which two documents differ; 1 differs from 1.0, and 0 from -0."""
     if isinstance(given, dict) and isinstance(recomputed, dict):
         for name in dict.fromkeys((*given, *recomputed)):
             yield from _mismatches(given.get(name, _NONE), recomputed.get(name, _NONE), f"{place}/{name}")
@@ -332,15 +332,15 @@ _NONE = object()
 
 
 def verify_within(card: Card, limits: Limits, **options: Any) -> Verification:
-    """Return what `dpcalc.cards.verify.verify` does.
+    """Call `dpcalc.cards.verify.verify` in a process with limits.
 
     Args:
-        card: as a function of `dpcalc.cards.document` returns it.
-        limits: its timeout, and the memory of the process.
-        options: those of `verify`.
+        card: a card, as returned by the functions of `dpcalc.cards.document`.
+        limits: the timeout, and the memory of the process.
+        options: the options of `verify`.
 
     Raises:
-        DpcalcError: what `verify` raises, or a limit is exceeded.
+        DpcalcError: as `verify`, or a limit is exceeded.
     """
     with Pool(partial(verify, **options), 1, limits.memory) as pool:
         verification: Verification = pool.submit(card, limits.timeout).result()
@@ -348,18 +348,18 @@ def verify_within(card: Card, limits: Limits, **options: Any) -> Verification:
 
 
 def card_within(report: Report, limits: Limits) -> Card:
-    """Return what `dpcalc.cards.card.card_of` does, of cases that others described.
+    """Call `dpcalc.cards.card.card_of` for untrusted cases, in processes with limits.
 
     Args:
-        report: of a check.
+        report: the report of a check.
         limits: the timeout of each case, and the memory of the process.
 
     Raises:
-        DpcalcError: what `card_of` raises, or a limit is exceeded.
+        DpcalcError: as `card_of`, or a limit is exceeded.
     """
 
     def fields_of(cases: Iterable[Case]) -> list[CaseFields]:
-        # What a card does not need stays here.
+        # Send only the fields that a card needs.
         slim = [case._replace(notes=(), note_data=(), obstacles=(), curves=None, training=None) for case in cases]
         with Pool(case_fields, 1, limits.memory) as pool:
             return [pool.submit(case, limits.timeout).result() for case in slim]

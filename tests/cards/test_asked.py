@@ -69,7 +69,7 @@ def test_an_entry_without_a_command_reads_no_file(tmp_path: Path, monkeypatch: p
     assert passes(card)
     entry = {**card["cases"][0]["asked"]["ledger"]["entries"][0], "command": ""}
     entry["given"] = {"command": "dp-sgd", "from": "run.json#/r"}
-    with pytest.raises(SpecError, match="which no mechanism on a card has"):
+    with pytest.raises(SpecError, match="which a mechanism on a card cannot have"):
         dpcalc.verify(altered(card, "asked", "ledger", "entries", 0, value=entry))
 
 

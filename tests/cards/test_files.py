@@ -298,7 +298,7 @@ def test_a_model_has_its_card_beside_it(tmp_path: Path) -> None:
     assert [each.place for each in dpcalc.verify(card, model=path, certify=False).mismatches] == [
         "/model/sha256", "/model/bytes",
     ]  # fmt: skip
-    with pytest.raises(SpecError, match="of no model"):
+    with pytest.raises(SpecError, match="the card has no model"):
         dpcalc.verify(stated(), model=path)
 
 
