@@ -146,13 +146,13 @@ def test_composed_deltas_may_be_very_small(ask_json: Any) -> None:
 def test_notes_ask_only_bounds_that_may_be_best(monkeypatch: pytest.MonkeyPatch) -> None:
     """A note must not cost more than the question."""
     asked: list[str] = []
-    right = improvements.answer
+    right = improvements.best_guarantee
 
-    def counted(run: Any, question: Any, bounds: Any) -> Any:
+    def counted(run: Any, question: Any, bounds: Any, **changes: Any) -> Any:
         asked.extend(bound.id for bound in bounds)
-        return right(run, question, bounds)
+        return right(run, question, bounds, **changes)
 
-    monkeypatch.setattr(improvements, "answer", counted)
+    monkeypatch.setattr(improvements, "best_guarantee", counted)
     given = {"algorithm": "shuffled-epochs", "release": "epoch", "records": 60000, "batch_size": 256, "epochs": 3,
              "lipschitz": 1, "smoothness": 1, "step_size": 0.1, "noise_std": 0.05, "delta": 1e-6}  # fmt: skip
     case = dpcalc.multi_epoch(**given).cases[0]
