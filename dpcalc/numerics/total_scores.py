@@ -71,8 +71,8 @@ class Steps(NamedTuple):
     Attributes:
         blocks: the steps of an epoch. The numbers of members in its batches have as probability the product of their
             weights, over the sum of all such products; a weight is good to `_ROUNDED` units.
-        shared: k, members in all batches of an epoch together; None where steps are independent, with weights that are
-            probabilities.
+        shared: k, members in all batches of an epoch together, each as often as it is used; None where steps are
+            independent, with weights that are probabilities.
         epochs: how many.
         spread: z, rounded up: with more noise less is told.
         first, second: by how much a member moves the mean under P and under Q.
@@ -189,14 +189,24 @@ class _Scored(NamedTuple):
 
     def _coefficient(self, polynomials: list[Any]) -> Any:
         """Return the coefficient of x^k of the product over the steps of an epoch, elementwise."""
-        powers = [power(each, block.steps, _times) for each, block in zip(polynomials, self.steps.blocks, strict=True)]
-        return functools.reduce(_times, powers)[-1]
+        degree = self.steps.shared or 0
+        raised = [
+            power(_of_degree(each, degree), block.steps, _times)
+            for each, block in zip(polynomials, self.steps.blocks, strict=True)
+        ]
+        return functools.reduce(_times, raised)[degree]
 
     @property
     def _norm(self) -> float:
         if self.steps.shared is None:
             return 1.0
         return float(self._coefficient([np.array(block.weights)[:, None] for block in self.steps.blocks])[0])
+
+
+def _of_degree(polynomial: Any, degree: int) -> Any:
+    """Return a polynomial with coefficients of 0 up to a degree."""
+    more = degree + 1 - len(polynomial)
+    return np.concatenate((polynomial, np.zeros((more, *polynomial.shape[1:])))) if more > 0 else polynomial
 
 
 def _times(a: Any, b: Any) -> Any:

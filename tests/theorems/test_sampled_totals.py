@@ -10,6 +10,7 @@ import pytest
 
 from dpcalc.engine.evaluate import guarantee_of
 from dpcalc.model.run import describe
+from dpcalc.notions import gaussian
 from dpcalc.theorems.record import lookup
 from tests.oracles import draws, log_uniform, whole
 
@@ -99,6 +100,51 @@ def test_no_lower_value_is_above_the_truth(sampling: str) -> None:
             # times as few points by up to 5e-4.
             assert lower <= truth * (1.0 + 5e-5) + 1e-9, (told, epsilon, lower, truth)
             assert epsilon > 0.0 or lower >= 0.5 * truth, (told, epsilon, lower, truth)
+
+
+USED = {"sampling": "balls-in-bins", "adjacency": "remove", "noise_multiplier": 1.5}
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 1.0])
+def test_a_record_in_two_of_three_steps(epsilon: float) -> None:
+    """The law of all three noisy sums is known: the total of scores tells no more, and at epsilon 0 nearly as much."""
+    run = describe("dp-sgd", {**USED, "records": 30, "batch_size": 20, "uses": 2, "steps": 3})
+    found = guarantee_of(lookup("sampled.total_lower"), run)
+    lower = math.exp(found.log_delta(epsilon).value)
+    r = np.random.default_rng(5)
+    z, draws_ = 1.5, 4 * 10**6
+    noise = z * r.standard_normal((3, draws_))
+    noise[0] += 1.0
+    noise[1] += 1.0
+    ratios = [np.exp((noise[i] + noise[j] - 1.0) / z**2) for i, j in ((0, 1), (0, 2), (1, 2))]
+    gains = np.maximum(0.0, 1.0 - math.exp(epsilon) / np.mean(ratios, axis=0))
+    truth, error = float(gains.mean()), float(gains.std()) / math.sqrt(draws_)
+    assert lower <= truth + 5.0 * error
+    assert lower >= 0.9 * truth
+
+
+def test_a_record_in_every_step_is_a_gaussian_mechanism() -> None:
+    run = describe("dp-sgd", {**USED, "records": 40, "batch_size": 40, "uses": 4, "steps": 8})
+    lower, upper = (guarantee_of(lookup(f"sampled.{name}"), run) for name in ("total_lower", "balls_in_bins"))
+    for epsilon in (0.0, 1.0, 4.0):
+        exact = gaussian.log_delta(mu=math.sqrt(8.0) / 1.5, epsilon=epsilon)
+        assert exact - 1e-3 <= lower.log_delta(epsilon).value <= exact <= upper.log_delta(epsilon).value + 1e-12
+
+
+@pytest.mark.parametrize(
+    ("records", "uses", "epochs", "noise"), [(1000, 2, 1, 1.0), (1000, 5, 3, 0.7), (200, 32, 1, 3.0)]
+)
+@pytest.mark.parametrize("adjacency", ["remove", "add-remove", "replace-one"])
+def test_several_uses_are_below_the_guarantee(
+    records: int, uses: int, epochs: int, noise: float, adjacency: str
+) -> None:
+    told = {**USED, "records": records, "batch_size": 100, "uses": uses, "epochs": epochs, "adjacency": adjacency,
+            "noise_multiplier": noise}  # fmt: skip
+    run = describe("dp-sgd", told)
+    lower, upper = (guarantee_of(lookup(f"sampled.{name}"), run) for name in ("total_lower", "balls_in_bins"))
+    for log_delta in (math.log(1e-3), math.log(1e-6)):
+        below, above = lower.epsilon(log_delta).value, upper.epsilon(log_delta).value
+        assert 0.2 * above < below <= above
 
 
 @pytest.mark.parametrize(("sampling", "adjacency", "size"), [

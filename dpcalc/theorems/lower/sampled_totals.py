@@ -38,26 +38,33 @@ def _drawn_at_random(run: Run) -> Obstacle | None:
 
 def _others_fill_a_batch(run: Run) -> bool:
     n, b, k = run.records, run.batch_size, run.group_size or 1
-    return k <= LARGEST_GROUP and (run.sampling == Sampling.POISSON or n is None or b is None or k <= n - b)
+    no_others = run.sampling in (Sampling.POISSON, Sampling.BALLS_IN_BINS)  # their gradients are 0
+    return k <= LARGEST_GROUP and (no_others or n is None or b is None or k <= n - b)
 
 
 @theorem(
     "sampled.total_lower",
     title="Sampled steps: an attacker who adds up scores",
     needs=("sampling", "adjacency", "sample_rate", "steps", "noise_multiplier", "records?", "batch_size?",
-           "group_size?"),
+           "group_size?", "uses?"),
     algorithms=("dp-sgd",),
     kind="lower",
     reference="dpcalc",
     locator="post-processing of all iterates to a sum of scores of steps, or to the total of their noisy sums",
     formula="P(S >= c) - e^eps Q(S >= c), S the sum over steps of ln(sum_j w_j N(a j, z^2)/sum_j w_j N(a' j, z^2)), "
-    "w_j the chance of j members of the group in a batch; or, of E epochs of t steps, mu = k sqrt(E/t)/z, twice that "
-    "for replacement",
+    "w_j the chance of j members of the group in a batch; or, of E epochs of t steps, mu = k sqrt(E/t)/z, k members or "
+    "uses, twice that for replacement",
     conditions=(
         Condition("batches are drawn at random, for shuffle and balls-in-bins in a whole epoch", _drawn_at_random),
         requires(
             f"group_size <= {LARGEST_GROUP}, beside which a batch of others is left", _others_fill_a_batch,
             Unmet("is for groups beside which a batch is left", "use a smaller --group-size", ("group_size",)),
+        ),
+        requires(
+            f"uses <= {LARGEST_GROUP}, of a single record",
+            lambda run: (run.uses or 1) <= (1 if (run.group_size or 1) > 1 else LARGEST_GROUP),
+            Unmet(f"is for one record that is used up to {LARGEST_GROUP} times an epoch",
+                  "leave out --group-size, or use a smaller --uses", ("uses",)),
         ),
         requires(
             "every iterate may be released", lambda run: run.release != Releases.LAST,
@@ -91,9 +98,11 @@ def total_lower(run: EpochsOfBatches) -> Profile:
 
 
 def _mu_of_totals(run: EpochsOfBatches) -> float:
-    """Return mu of the sum of all noisy sums: every member moves it once an epoch."""
+    """Return mu of the sum of all noisy sums: every use of a member moves it once an epoch."""
     apart = 2.0 if run.adjacency == Adjacency.REPLACE_ONE else 1.0
-    return down(apart * run.group_size * math.sqrt(run.steps // run.bins / run.bins) / run.noise_multiplier, 8.0)
+    return down(
+        apart * run.group_size * run.uses * math.sqrt(run.steps // run.bins / run.bins) / run.noise_multiplier, 8.0
+    )
 
 
 def _moves(run: EpochsOfBatches) -> list[tuple[float, float]]:
@@ -118,7 +127,7 @@ def _attack(run: EpochsOfBatches, first: float, second: float) -> Steps | None:
     if run.bins > most:
         return None
     epochs = min(run.steps // run.bins, most // run.bins)
-    return Steps(_shared_out(run), run.group_size, epochs, spread, first, second)
+    return Steps(_shared_out(run), run.group_size * run.uses, epochs, spread, first, second)
 
 
 def _drawn(run: EpochsOfBatches) -> tuple[float, ...]:
@@ -152,8 +161,13 @@ def _without_replacement(k: int, b: int, n: int) -> tuple[float, ...]:
 
 
 def _shared_out(run: EpochsOfBatches) -> tuple[Block, ...]:
-    """Return the batches of an epoch, and weights of so many members in one: (k/t)^j/j!, or C(b, j) (k/(n-k))^j."""
+    """Return the batches of an epoch, and weights of so many members in one: (k/t)^j/j!, or C(b, j) (k/(n-k))^j.
+
+    A record that is used k times is in k different steps, all choices equally likely: weights 1 - k/t and k/t.
+    """
     k = run.group_size
+    if run.uses > 1:
+        return (Block(((run.bins - run.uses) / run.bins, run.uses / run.bins), run.bins),)
     if run.sampling == Sampling.BALLS_IN_BINS:
         return (Block(_relative([(k / run.bins) / (j + 1.0) for j in range(k)]), run.bins),)
     full, rest = divmod(run.records, run.batch_size)

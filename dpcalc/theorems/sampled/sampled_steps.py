@@ -87,7 +87,7 @@ WHOLE_EPOCH = requires(
         run.records is None
         or run.batch_size is None
         or run.steps is None
-        or run.steps >= -(-run.records // run.batch_size)
+        or run.steps >= -(-(run.uses or 1) * run.records // run.batch_size)
     ),
     Unmet("looks at one whole epoch, and the run is shorter", "use more steps", ("steps",)),
 )
