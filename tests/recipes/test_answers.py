@@ -100,11 +100,16 @@ def compare(path: Path, text: str, certify: bool, limits: Limits) -> list[int]:
         recipes = read_all([str(path)])
     except SpecError:
         return [2]
+    selection = Selection(recipes, options=Options(certify=certify), limits=limits)
+    if all(entry.skip is not None for recipe in recipes for entry in recipe.every()):
+        with pytest.raises(SpecError, match="skipped"):
+            checked(selection)
+        return [2]
     alone = [
         judged(recipe, entry, lambda e: evaluate(e, certify=certify), certify=certify)
         for recipe in recipes for entry in recipe.every()
     ]  # fmt: skip
-    together = checked(Selection(recipes, options=Options(certify=certify), limits=limits))
+    together = checked(selection)
     apart = report("check", alone)
     for case, expected in zip(together.cases, apart.cases, strict=True):
         assert case._asdict() == expected._asdict()
