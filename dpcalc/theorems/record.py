@@ -37,7 +37,7 @@ FAMILIES: dict[str, tuple[str, ...]] = {
     "noisy_sgd": ("sampled.noisy_sgd",),
     "sampled": (
         "sampled.sampled_steps", "sampled.known_places", "sampled.sampled_hidden", "lower.hidden_batches",
-        "lower.sampled_totals", "sampled.last_iterate",
+        "lower.sampled_totals", "lower.largest_sums", "sampled.last_iterate",
     ),
     "released": ("released.released", "released.released_fresh_orders"),
     "shuffled_epochs": ("many_passes.shuffled_epochs", "many_passes.laplace_passes", "one_pass.linear_models"),

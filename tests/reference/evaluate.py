@@ -44,7 +44,7 @@ from dpcalc.theorems.expanding import expanding_passes
 from dpcalc.theorems.hidden.fresh_places import SamePlaces
 from dpcalc.theorems.holder import dp_sgd, holder
 from dpcalc.theorems.holder.published_gradient_noise import Theorem11
-from dpcalc.theorems.lower import quadratic
+from dpcalc.theorems.lower import largest_sums, quadratic
 from dpcalc.theorems.many_passes import multi_epoch, noisy_gd, shuffled_epochs
 from dpcalc.theorems.many_passes.repeated_allocation import Pace, rate_in_range
 from dpcalc.theorems.one_pass import iteration, random_stop
@@ -1025,7 +1025,7 @@ _QUANTITIES.update(
     ).value,
     shuffled_batches_lower_delta=lambda i: _both(
         evaluated(
-            sampled_steps.shuffle_lower, sampling="shuffle", records=i.whole("t"), batch_size=1, steps=i.whole("t"),
+            largest_sums.shuffle_lower, sampling="shuffle", records=i.whole("t"), batch_size=1, steps=i.whole("t"),
             adjacency={"zero_out": "null-record", "replace": "replace-one"}[i.raw["adjacency"]],
             noise_multiplier=i("noise_multiplier"), epsilon=i("epsilon"),
         )

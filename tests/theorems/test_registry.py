@@ -732,6 +732,7 @@ BREAKS: tuple[Callable[[dict[str, Any]], dict[str, Any]], ...] = (
     lambda v: {"adjacency": "replace-one"},
     lambda v: {"group_size": 1000},
     lambda v: {"group_size": None},
+    lambda v: {"uses": 33},
     lambda v: {"sampling": "full"},
     lambda v: {"group_size": 1000, "adjacency": "add", "records": 1200, "batch_size": 600},
     lambda v: {"batch_size": 3, "records": 7},

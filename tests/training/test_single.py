@@ -238,7 +238,8 @@ def refused(problem: Problem, run: Any = None, **given: Any) -> str:
 
 
 def test_data_outside_the_bounds_are_refused() -> None:
-    x, y, _ = problem_of(LOGISTIC, N, D)
+    problem = problem_of(LOGISTIC, N, D)
+    x, y = problem.features, problem.labels
     longer = x.copy()
     longer[7] *= 1.0000001 / np.linalg.norm(longer[7])
     assert "record 8 has 1.0000001" in refused(Problem(longer, y, LOGISTIC))

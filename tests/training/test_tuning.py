@@ -422,7 +422,7 @@ def test_a_model_whose_card_cannot_be_written_is_returned(
         main(["train", "--data", CANCER, "-e", "1", "-d", "1e-5", "-o", str(tmp_path / "n.json"), "-v"])
     assert not stop.value.code
     out, err = capsys.readouterr()
-    assert "no privacy card" in err
+    assert "the privacy card beside the model could not be written" in err
     assert "its privacy card" not in out
     assert sorted(path.name for path in tmp_path.iterdir()) == ["m.json", "n.json"]
 

@@ -103,7 +103,7 @@ def test_the_certificate_alone_is_not_called_privacy(tmp_path: Path) -> None:
     )
     assert "differentially private" not in dpcalc.format_report(found, "statement")
     card = found.card()["cases"][0]
-    assert "no differential privacy of the records kept" in card["guarantee"]["definition"]
+    assert "no differential privacy for the kept records" in card["guarantee"]["definition"]
     assert card["unit"]["in_words"] == "one record that was to be forgotten"
 
 
