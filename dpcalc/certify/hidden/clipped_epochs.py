@@ -1,7 +1,7 @@
 """Definitions of `sampled.hidden_shuffle` and `sampled.hidden_full`: clipped gradients, only the last iterate seen.
 
-They are those of a convex loss, so that the runs are shuffled epochs and noisy gradient descent in other words. A
-record moves the sum of its batch by a C: a = 2 where another one comes in its place, and 1 otherwise. The noise is z C.
+The loss is convex, so these runs are shuffled epochs and noisy gradient descent. A record moves the sum of its batch by
+a C: a = 2 if another record replaces it, else 1. The noise has standard deviation z C.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def _moved(v: RunInputs) -> int:
 
 
 def _smoothness(v: RunInputs) -> fmpq:
-    """Return the smoothness with the regulariser, which it is never below."""
+    """Return the smoothness including the regulariser: at least the regulariser's weight."""
     return max(v.exact("smoothness"), v.exact("regularisation"))
 
 
@@ -44,7 +44,7 @@ def _full(v: RunInputs) -> arb:
     "sampled.hidden_shuffle", Searched, slack=5e-2, weight=500.0, limit=f"{MOST_POSITIONS} steps a pass of like batches"
 )
 def _shuffle(v: RunInputs) -> arb:
-    """Return ln delta of shuffled epochs of the same run, a batch divided by b whatever its size."""
+    """Return ln delta of the same run as shuffled epochs. Every batch is divided by b, also a smaller last one."""
     clip = fmpq(1) if v.clip is None else v.exact("clip")
     return fresh(
         v.alone(

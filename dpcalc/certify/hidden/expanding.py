@@ -1,4 +1,4 @@
-"""Definitions of `expanding`: several passes of maps that may drive two runs apart."""
+"""Definitions of `expanding`: several passes of maps that may increase the distance of two runs."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ MOST_POSITIONS = 1500
 
 
 def _counts() -> list[int]:
-    """Return the whole numbers of at most three binary digits, up to 7 2^57."""
+    """Return the integers up to 7 2^57 with at most three significant binary digits."""
     return [1, 2, 3, *(j * 2**power for power in range(58) for j in (4, 5, 6, 7))]
 
 
 def factor(v: RunInputs) -> arb | None:
-    """Return the Lipschitz factor c >= 1 of a step's map; None where it has none."""
+    """Return the Lipschitz factor c >= 1 of a step's map; None if none is known."""
     if v.loss_class not in (LossClass.SMOOTH, LossClass.CONVEX_SMOOTH) or v.smoothness is None:
         return None
     return arb(max(v.lipschitz_factor(), fmpq(1)))
 
 
 def room_of(c: arb | None, steps: int) -> arb:
-    """Return 1 + c^-2 + ... + c^(-2 (steps-1)); 1 where there is no factor."""
+    """Return 1 + c^-2 + ... + c^(-2 (steps-1)); 1 if there is no factor."""
     if c is None:
         return arb(1)
     if c == 1:
@@ -43,7 +43,7 @@ def reach(v: RunInputs) -> arb:
 
 
 def carried(v: RunInputs, steps: int) -> arb:
-    """Return the least mu of the diameter hidden by so many steps, by the split of steps that doubles say is best."""
+    """Return the least mu of the diameter hidden by ``steps`` steps. Doubles choose the split of the steps."""
     far, c, ways = reach(v), factor(v), []
     push = None if v.lipschitz is None or not _mild(v) else 2 * v.lipschitz / v.noise_std
     if c is not None:
@@ -67,7 +67,7 @@ def _split(far: arb, c: arb, push: arb | None, steps: int, pushed: int) -> arb:
 
 
 def _best_split(far: float, c: float, push: float, steps: int) -> int:
-    """Return about the number of steps that should add: the square of `_split` is convex in it."""
+    """Return approximately the best number of steps that add: the square of `_split` is convex in it."""
     rate = -2.0 * math.log(c)
 
     def cost(pushed: int) -> float:
@@ -85,13 +85,13 @@ def _best_split(far: float, c: float, push: float, steps: int) -> int:
 
 
 def _bent(far: arb, ratio: arb, width: arb, steps: int) -> arb:
-    """Return mu where a step leaves points z apart sqrt(q z^2 + w^2) apart, up to terms that doubles cannot see."""
+    """Return mu if a step takes points at distance z to distance sqrt(q z^2 + w^2), up to terms below roundoff."""
     room = room_of(ratio.sqrt(), steps) / ratio
     return (square(far) / room + square(width) * harmonic(steps, ratio)).sqrt()
 
 
 def _sizes(v: RunInputs) -> tuple[int, int, int]:
-    """Return the largest and the smallest divisor of a batch, and the steps of a pass."""
+    """Return the largest and the smallest divisor of a batch, and the number of steps of a pass."""
     divisors = [divisor for _, _, divisor in v.sizes()]
     return max(divisors), min(divisors), v.period()
 
@@ -127,13 +127,13 @@ def _uses(v: RunInputs) -> tuple[int, int, int]:
 
 
 def _near(x: arb) -> list[int]:
-    """Return whole numbers about a ball, from 1 to 1e15."""
+    """Return the integers near a ball, within 1 to 1e15."""
     floor = int(float(x.mid())) if x < 1e15 else 10**15
     return [m for m in range(floor - 1, floor + 3) if 1 <= m <= 10**15] or [1]
 
 
 def harmonic(m: int, ratio: arb) -> arb:
-    """Return 1/(q S_1) + ... + 1/(q S_m), S_i = q^-1 + ... + q^-i, or a little more: 1 + 1/2 + ... + 1/m at q = 1."""
+    """Return 1/(q S_1) + ... + 1/(q S_m) or slightly more, S_i = q^-1 + ... + q^-i: 1 + 1/2 + ... + 1/m at q = 1."""
     if ratio == 1:
         return arb(m + 1).digamma() + arb.const_euler()
     log, shrunk = ratio.log(), -(-ratio.log()).expm1()
@@ -142,7 +142,7 @@ def harmonic(m: int, ratio: arb) -> arb:
 
 
 def _tail(log: arb, x: arb) -> arb:
-    """Return the integral of 1/(e^(log x) - 1) to x + 1/2, with two terms that Euler and Maclaurin add for a sum."""
+    """Return the integral of 1/(e^(log x) - 1) to x + 1/2, plus two Euler-Maclaurin terms for a sum."""
     x = x + arb(0.5)
     u = 1 / (log * x).expm1()
     slope = -log * u * (1 + u)
@@ -150,7 +150,7 @@ def _tail(log: arb, x: arb) -> arb:
 
 
 def _earlier(v: RunInputs, c: arb | None, one: arb, period: int) -> arb:
-    """Return what all uses but the last cost."""
+    """Return the cost of all uses but the last."""
     one_pass = one / room_of(c, period).sqrt()
     costs = [(v.epochs - 1) * square(one_pass)]
     if v.diameter is not None and v.epochs > 1:

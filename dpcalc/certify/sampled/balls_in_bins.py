@@ -1,17 +1,17 @@
-"""The curves of an epoch of balls in bins: a record falls into one of t steps, each as likely as the others.
+"""The curves of an epoch of balls in bins: a record falls into one of t steps, each equally likely.
 
 With L = e^{mu y - mu^2/2}, y standard normal, let S be the mean of t independent copies, E S = 1. A removed record has
-the profile E (S - g)_+ = 1 - g + K(g), an added one E (1 - g S)_+ = g K(1/g), both by the one convex function
+the profile E (S - g)_+ = 1 - g + K(g), an added one E (1 - g S)_+ = g K(1/g), with one convex function
 
     K(x) = E (x - S)_+.
 
-The law of L is replaced by that on multiples of h whose E (L - x)_+ is the chord of the true one, which is larger in
-convex order and has the same mean; so K rises. The law of the sum of t of them has the coefficients of a power of a
-polynomial. K needs those below x alone, and what cannot come back below it is left out at no cost. What is left out
-because it is rare adds at most its probability times x to K. Coefficients are whole numbers of 2^-BITS, rounded up.
-Several h are used, each for the x up to its top; between multiples of h/t K is at most its chord.
+The law of L is replaced by a law on multiples of h whose E (L - x)_+ is the chord of the true one. It is larger in
+convex order and has the same mean, so K rises. The masses of the sum of t copies are the coefficients of a power of a
+polynomial. K(x) needs only the masses below x; masses that cannot return below x are dropped at no cost. Dropping a
+rare mass adds at most its probability times x to K. Coefficients are integer multiples of 2^-BITS, rounded up. Several
+h are used, each for x up to its top. Between multiples of h/t, K is at most its chord.
 
-In some of the steps the noise may be less: mu is larger there, and S is the mean of copies of two laws.
+Some steps may have less noise: mu is larger there, and S is the mean of copies of two laws.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from dpcalc.certify.numerics.balls import OutOfReach, precision
 from dpcalc.certify.runs.matching import hockey_stick
 
 _BITS = 160
-_NEGLIGIBLE = 1 << 40  # in units of 2^-BITS: mass at an end that is left out
-_LENGTH = 1 << 12  # about how many points a lattice has
-_RARE = 11.0  # so many standard deviations from the mean of y nothing is likely
-_TAIL = 9.0  # so far the likelihood ratio of a step has a lattice
+_NEGLIGIBLE = 1 << 40  # mass dropped at either end, in units of 2^-BITS
+_LENGTH = 1 << 12  # approximate number of points of a lattice
+_RARE = 11.0  # standard deviations of y beyond which the mass is negligible
+_TAIL = 9.0  # standard deviations of y that the coarsest lattice covers in one step
 _MOST_BINS = 2000
 
 
@@ -39,7 +39,7 @@ class Epoch:
     Args:
         mu: the clipping norm over the standard deviation of the noise, or more.
         bins: t >= 2.
-        heavier: in how many of the steps the noise is less, and their mu, which is no smaller.
+        heavier: (number of steps with less noise, their mu), a mu that is at least ``mu``.
     """
 
     def __init__(self, mu: arb, bins: int, heavier: tuple[int, arb] | None = None) -> None:
@@ -49,7 +49,7 @@ class Epoch:
 
     @staticmethod
     def of(mu: arb, bins: int, heavier: tuple[int, arb] | None = None) -> Epoch:
-        """Return the epoch of a slightly larger mu, so that both readings of a number share their work.
+        """Return the epoch of a slightly larger mu, so that both readings of a number share one computation.
 
         Raises:
             OutOfReach: too many steps, or a mu that is too large or too small.
@@ -60,7 +60,7 @@ class Epoch:
         return _epoch(_rounded(mu), bins, count, _rounded(largest))
 
     def removed(self, z: arb) -> arb:
-        """Return the profile of a removed record; it falls, and is at most that of a known step."""
+        """Return the profile of a removed record: decreasing, at most that of a known step."""
         x = z.exp().min(self._lattices[-1].reach())
         return self._known(z).min((1 - x + self._mean_below(x)).max(arb(0)))
 
@@ -69,10 +69,9 @@ class Epoch:
         return self._known(z).min(z.exp() * self._mean_below((-z).exp()))
 
     def replaced(self, z: arb) -> arb:
-        """Return a profile of a record replaced by another, by way of the run without it; at most that of a known step.
+        """Return a profile of a replaced record, through the run without it; at most that of a known step.
 
-        With any share s of z, it is at most that of a removed record at s z and e^(s z) that of an added one at the
-        rest.
+        For any s in [0, 1] it is at most removed(s z) + e^(s z) added((1 - s) z).
         """
         if not self._ways:
             self._ways = [self._best_way(float(self._mu.mid()) * 10.0 ** (k / 8.0)) for k in range(-24, 13)]
@@ -84,14 +83,14 @@ class Epoch:
         return self.removed(near) + near.exp() * self.added(z - near)
 
     def _best_way(self, z: float) -> tuple[float, float]:
-        """Return a size of z, and the share that suits it; any share gives a bound."""
+        """Return z and a good share for it; any share gives a bound."""
         return z, min((i / 64.0 for i in range(4, 60)), key=lambda share: float(self._by_way(arb(z), share).mid()))
 
     def _known(self, z: arb) -> arb:
         return hockey_stick(z, self._mu)
 
     def _mean_below(self, x: arb) -> arb:
-        """Return a bound on K(x) by the finest lattice that reaches x; K(x) is at most x."""
+        """Return a bound on K(x) <= x from the finest lattice that reaches x."""
         for lattice in self._lattices:
             bound = lattice.at(x)
             if bound is not None:
@@ -100,7 +99,7 @@ class Epoch:
 
 
 class _Lattice(NamedTuple):
-    """Bounds on K at the points (first + m) unit, m = 0, 1, ..., up to last unit; and the mass that was left out."""
+    """Bounds on K at the points (first + m) unit, m = 0, 1, ..., up to last unit; and the dropped mass, ``spare``."""
 
     unit: fmpq
     first: int
@@ -109,26 +108,26 @@ class _Lattice(NamedTuple):
     spare: arb
 
     def reach(self) -> arb:
-        """Return the largest x at which K is known."""
+        """Return the largest x that the lattice covers."""
         return arb(self.unit * (self.last - 1))
 
     def at(self, x: arb) -> arb | None:
-        """Return a bound on K(x), None where the lattice does not reach so far."""
+        """Return a bound on K(x); None if x is beyond the lattice."""
         place = x / arb(self.unit) - self.first
         m = math.floor(float(place.mid()))
-        if m + self.first >= self.last:  # a coarser lattice goes on from here
+        if m + self.first >= self.last:  # a coarser lattice continues from here
             return None
         value, end = self.spare * x + place.rad() * arb(self.unit), len(self.values) - 1
         if m < 0:
             return value
-        if m >= end:  # no more mass is here: the slope of K is at most 1
+        if m >= end:  # no mass from here on: the slope of K is at most 1
             return value + self.values[end] + (place - end).max(arb(0)) * arb(self.unit)
         low, high = self.values[m], self.values[m + 1]
         return value + low + (high - low) * (place - m).max(arb(0)).min(arb(1))
 
 
 class _Law(NamedTuple):
-    """The law of a sum: a polynomial in units of 2^-BITS, the index of its first point, and the mass left out."""
+    """The law of a sum: a polynomial in units of 2^-BITS, the index of its first point, and the dropped mass."""
 
     first: int
     masses: fmpz_poly
@@ -148,7 +147,7 @@ def _rounded(mu: arb) -> fmpq:
 
 
 def _lattices(steps: list[tuple[arb, int]]) -> list[_Lattice]:
-    """Return lattices from the finest to the coarsest: K is finely resolved where most of the mass of S is.
+    """Return lattices from the finest to the coarsest; the finest cover most of the mass of S.
 
     Args:
         steps: (mu, number of steps), the largest mu first.
@@ -201,7 +200,7 @@ def _single(mu: arb, h: arb, last: int) -> _Law:
 
 
 def _units(x: arb) -> int:
-    """Return a whole number that is no smaller than what the ball holds, and not negative."""
+    """Return an integer >= 0 that is at least the upper end of the ball."""
     whole = x.upper().ceil().unique_fmpz()
     assert whole is not None
     return max(int(whole), 0)
@@ -225,12 +224,12 @@ def _added(a: _Law, b: _Law, last: int) -> _Law:
     start, low = _negligible(masses)
     stop, high = _negligible(masses[::-1])
     kept = masses[start : len(masses) - stop] or [0]
-    # A law's mass is at most 1 in units, but for what rounding has added.
+    # A law's mass is at most 1, plus what rounding has added.
     return _Law(first + start, fmpz_poly(kept), a.lost + b.lost + (a.lost + b.lost >> 20) + 1 + low + high)
 
 
 def _negligible(masses: list[int]) -> tuple[int, int]:
-    """Return how many of the first masses may be left out together, and their sum."""
+    """Return how many of the first masses together are negligible, and their sum."""
     total = 0
     for i, mass in enumerate(masses):
         if total + mass > _NEGLIGIBLE:

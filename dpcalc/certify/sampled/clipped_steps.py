@@ -22,14 +22,14 @@ from dpcalc.files import Fields
 from dpcalc.model.quantities import Adjacency, Sampling
 
 _LIMIT = "compositions that would take too many points"
-_MOST_KINDS = 32  # of steps: each is enclosed by itself
+_MOST_KINDS = 32  # of steps: each kind is enclosed separately
 
 
 # --- every use seen ---------------------------------------------------------------------------------------------------
 
 
 def _composed(adjacency: Adjacency, mu: arb, uses: int) -> arb:
-    """Return sqrt(uses) mu, twice that where a record is replaced by another."""
+    """Return sqrt(uses) mu, or twice that if a record is replaced by another."""
     return (2 if adjacency == Adjacency.REPLACE_ONE else 1) * arb(uses).sqrt() * mu
 
 
@@ -39,12 +39,12 @@ def _bins(v: RunInputs) -> int:
 
 
 def _uses(v: RunInputs) -> int:
-    """Return in how many steps of an epoch a record is."""
+    """Return the number of steps of an epoch that use a record."""
     return int(v.uses or 1)
 
 
 def _epochs(v: RunInputs) -> int:
-    """Return the number of epochs, a last one that is cut short counted whole."""
+    """Return the number of epochs, counting a partial last one as whole."""
     return -(-int(v.steps) // _bins(v))
 
 
@@ -127,7 +127,7 @@ def _loss_removed(mu: arb, q: arb) -> Loss:
 
 
 def _loss_either(mu: arb, q: arb) -> Loss:
-    """Return the loss of the profile of (M_1, N(0)) in both orders: beyond mu/2 M_1 exceeds N(0)."""
+    """Return the loss of the profile of (M_1, N(0)) in both orders: M_1 exceeds N(0) beyond mu/2."""
     m, zero = _mixture(q, mu), (1 - q) * (1 - 2 * upper_tail(mu / 2))
     return Loss((Piece(m, ALONE, mu / 2), Piece(ALONE, m, mu / 2, rises=False)), zero)
 
@@ -140,7 +140,7 @@ def _loss_nulled(mu: arb, q: arb) -> Loss:
 
 
 def _rate(v: RunInputs) -> arb:
-    """Return q, b/n where both are known."""
+    """Return q: b/n if both are known."""
     if v.records is not None and v.batch_size is not None:
         return arb(fmpq(int(v.batch_size), int(v.records)))
     return arb(v.exact("sample_rate"))
@@ -152,7 +152,7 @@ def _poisson(v: RunInputs) -> list[Part]:
 
 
 def poisson(adjacency: Adjacency, rate: arb, mu: arb, steps: int) -> list[Part]:
-    """Return so many steps on Poisson batches."""
+    """Return ``steps`` steps on Poisson batches."""
     if rate == 1:
         return [Part(_gaussian(_composed(adjacency, mu, steps)), 1)]
     return [_step_poisson(adjacency, rate, mu, steps)]
@@ -170,7 +170,7 @@ def _fixed(v: RunInputs) -> list[Part]:
 
 
 def _step_fixed(v: RunInputs, mu: arb, steps: int, rate: arb | None = None) -> Part:
-    """Return so many steps on batches of fixed size, that have a record at this rate; None: that of the run."""
+    """Return ``steps`` steps on batches of fixed size that contain a record at this rate; None: the rate of the run."""
     q = _rate(v) if rate is None else rate
     if v.adjacency == Adjacency.NULL_RECORD:
         return Part(_nulled(mu, q), steps, other=_removed(mu, q), loss=_loss_nulled(mu, q))
@@ -187,7 +187,7 @@ def _scheduled(v: RunInputs) -> list[Part]:
 
 
 def _phase(v: RunInputs, rate: arb, noise_multiplier: arb, steps: int) -> Part:
-    """Return so many equal steps of a schedule."""
+    """Return ``steps`` equal steps of a schedule."""
     mu = 1 / noise_multiplier
     if v.max_batch_size is not None:
         return _step_cut(v, mu, rate, steps)
@@ -207,7 +207,7 @@ def _truncated(v: RunInputs) -> list[Part]:
 
 
 def _step_cut(v: RunInputs, mu: arb, q: arb, steps: int) -> Part:
-    """Return the mean of the curves of Poisson batches and, where the others fill one, of batches of one size."""
+    """Return the mean of the curves of Poisson batches and, if the other records fill one, of batches of fixed size."""
     cap, n, whole = int(v.max_batch_size), int(v.records), _step_poisson(v.adjacency, q, mu, steps)
     if cap >= n:
         return whole
@@ -220,7 +220,7 @@ def _step_cut(v: RunInputs, mu: arb, q: arb, steps: int) -> Part:
 
 
 def _either(one: Part, other: Part, chance: arb) -> Part:
-    """Return a part that is the other one with this probability, which it shows, and else the first."""
+    """Return a part that is the second one with probability ``chance`` and else the first; the choice is public."""
 
     def mean(curve: Curve, beside: Curve) -> Curve:
         return lambda z: (1 - chance) * curve(z) + chance * beside(z)
@@ -234,7 +234,7 @@ def _either(one: Part, other: Part, chance: arb) -> Part:
 
 
 def _step_drawn(v: RunInputs, mu: arb, steps: int) -> Part:
-    """Return so many steps on records drawn with replacement."""
+    """Return ``steps`` steps on records drawn with replacement."""
     of = Draws(int(v.batch_size), int(v.records))
     if v.adjacency == Adjacency.REPLACE_ONE:
         return Part(of.replaced(2 * mu), steps)
@@ -279,7 +279,7 @@ def _hidden(v: RunInputs) -> tuple[list[Part], arb]:
 
 
 def _of_past(v: RunInputs, past: str, shifts: Shifts) -> Part:
-    """Return the part of the past; secret where one data set is as good as without the record, else mirrored or told.
+    """Return the part of the past: secret if one data set acts as if without the record, else mirrored or told.
 
     Raises:
         OutOfReach: the certificate is of another run.
@@ -304,7 +304,7 @@ def _last(v: RunInputs, plan: Fields, mu: arb, q: arb) -> list[Part]:
         parts = [
             balls_in_bins(v.adjacency, at, bins, n) for at, n in ((heavy, split // bins), (mu, whole // bins)) if n
         ]
-        # in one epoch some steps may share their noise and others not
+        # In one epoch some steps may share their noise while others do not.
         return [*parts, balls_in_bins(v.adjacency, mu, bins, 1, (split % bins, heavy))] if split % bins else parts
     step = {Sampling.POISSON: _step_of_run, Sampling.FIXED: _step_fixed}.get(v.sampling, _step_drawn)
     return [step(v, at, count) for at, count in ((mu / (1 - q).sqrt(), split), (mu, whole)) if count]
@@ -323,7 +323,7 @@ def _of_one_size(v: RunInputs) -> bool:
 
 
 def _drawn(v: RunInputs, c: arb) -> Uses:
-    """Return how often a record is used."""
+    """Return the law of the number of uses of a record."""
     if v.sampling == Sampling.BALLS_IN_BINS:
         return Uses(1, fmpq(1, _bins(v)), c, _bins(v))
     if v.sampling == Sampling.WITH_REPLACEMENT:
@@ -336,13 +336,13 @@ def _step_of_run(v: RunInputs, mu: arb, steps: int) -> Part:
 
 
 def _apart(v: RunInputs, past: str | None = None) -> int:
-    """Return how far a use takes two steps apart: 2 where another record comes in the place of this one."""
+    """Return the distance that one use adds, in clipping norms: 2 if another record replaces this one."""
     alone = v.adjacency == Adjacency.NULL_RECORD or (not _of_one_size(v) and v.adjacency != Adjacency.REPLACE_ONE)
     return 1 if alone or past == "secret of both" else 2
 
 
 def _contraction(v: RunInputs) -> arb:
-    """Return the Lipschitz factor of a step on a batch that is not too large.
+    """Return the Lipschitz factor of a step on a batch of at most K records.
 
     Raises:
         OutOfReach: it is above 1.
@@ -356,7 +356,7 @@ def _contraction(v: RunInputs) -> arb:
 
 
 def _most_contracting(v: RunInputs) -> tuple[int, bool]:
-    """Return K, and whether it is that of a factor that is larger by 2^-45: where a rounding would make it one less."""
+    """Return K, and whether it belongs to a factor larger by 2^-45, used if rounding could make K one less."""
     eta, weight, beta = v.exact("step_size"), v.exact("regularisation"), v.exact("smoothness")
     if _of_one_size(v) or not beta:
         return int(v.records), False
@@ -391,7 +391,7 @@ def _balls_in_bins(v: RunInputs) -> list[Part]:
 
 
 def balls_in_bins(adjacency: Adjacency, mu: arb, bins: int, count: int, heavier: tuple[int, arb] | None = None) -> Part:
-    """Return so many sections of steps, in each of which a record is in one step of so many; see `Epoch`."""
+    """Return ``count`` sections of ``bins`` steps; a record is in one step of each section; see `Epoch`."""
     if bins == 1:
         return Part(_gaussian(_composed(adjacency, mu, count)), 1)
     epoch = Epoch.of(mu, bins, heavier)

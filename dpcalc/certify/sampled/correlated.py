@@ -1,4 +1,4 @@
-"""Definitions of `correlated`: what one record adds to C times the gradients, and banded matrices with sampling.
+"""Definitions of `correlated`: the sensitivity of C times the gradients, and banded matrices with sampling.
 
 Matrices are lower triangular with equal diagonals, given by their first column c.
 """
@@ -17,7 +17,7 @@ from dpcalc.certify.sampled.clipped_steps import balls_in_bins, poisson
 from dpcalc.certify.table import defines
 from dpcalc.model.quantities import Adjacency, Mechanism, Scaling
 
-_MOST_PRODUCTS = 2_000_000  # some seconds
+_MOST_PRODUCTS = 2_000_000  # a few seconds
 _LIMIT = "matrices of very many steps"
 
 
@@ -45,7 +45,7 @@ def _banded_balls(v: RunInputs) -> list[Part]:
 
 
 def _columns_multiplier(v: RunInputs) -> arb:
-    """Return the noise multiplier where columns have norm 1."""
+    """Return the noise multiplier for columns of norm 1."""
     return v.noise_multiplier if v.scaling == Scaling.COLUMNS else v.noise_multiplier / _sensitivity(v, 1)
 
 
@@ -57,7 +57,7 @@ def _uses(v: RunInputs) -> int:
 
 
 def _sensitivity(v: RunInputs, uses: int) -> arb:
-    """Return the norm of the sum of the columns that so many earliest uses have; of a file a bound on the worst sum."""
+    """Return the norm of the sum of the columns of the earliest ``uses`` uses; for a file a bound on the worst sum."""
     steps, separation = int(v.steps), int(v.separation or 1)
     if v.mechanism == Mechanism.FILE:
         return _of_any_signs(v, steps, separation, uses)
@@ -77,7 +77,7 @@ def _sensitivity(v: RunInputs, uses: int) -> arb:
 
 
 def _of_any_signs(v: RunInputs, steps: int, separation: int, uses: int) -> arb:
-    """Return the root of the largest sum of |<c_i, c_j>| over the uses s, s + b, ... of a matrix's columns c."""
+    """Return the root of the largest sum of |<c_i, c_j>| over uses s, s + b, ... of a matrix with columns c."""
     if uses > 1 and (v.epochs is None or v.sampling is not None):
         raise OutOfReach("uses whose order varies")
     if steps * steps * uses > _MOST_PRODUCTS:
@@ -94,7 +94,7 @@ def _product(one: list[arb], other: list[arb]) -> arb:
 
 
 def _nodes(steps: int, used: list[int]) -> int:
-    """Return the sum over complete nodes of a binary tree of the squared number of uses in them."""
+    """Return the sum over the complete nodes of a binary tree of (number of uses in the node)^2."""
     total = 0
     for height in range(steps.bit_length()):
         counts: dict[int, int] = {}
@@ -106,7 +106,7 @@ def _nodes(steps: int, used: list[int]) -> int:
 
 
 def _column(v: RunInputs, steps: int) -> list[arb]:
-    """Return the first entries of c; those beyond the last one given are 0."""
+    """Return the first entries of c; later entries are 0."""
     bands = min(int(v.bands or 1), steps)
     if v.mechanism == Mechanism.IDENTITY:
         return [arb(1)]
@@ -122,7 +122,7 @@ def _column(v: RunInputs, steps: int) -> list[arb]:
 
 def _geometric(v: RunInputs, steps: int) -> list[arb]:
     """Return c_n = sum_j w_j th_j^n: th_j = 1/(1 + e^-u_j), u_j equally spaced, and w_j as sqrt(th_j (1 - th_j))."""
-    if 40 * steps > _MOST_PRODUCTS:  # a step takes as long as forty products
+    if 40 * steps > _MOST_PRODUCTS:  # a step takes the time of forty products
         raise OutOfReach("a matrix of so many steps and buffers")
     end = arb(fmpq(steps, _uses(v))).log() + 1
     points = [(end + 3) * arb(fmpq(j, 5)) - 3 for j in range(6)]

@@ -1,7 +1,7 @@
 """Definitions of the hidden past: the law of the uses before the last steps, in balls, and the pairs of such shifts.
 
-The law is a polynomial whose exponents are places on a lattice of distances, each rounded up; S of 2m terms is S of m
-plus f^m times another one. Mixtures of normal laws grow with every mean, so that a law that is rounded up is a bound.
+The law is a polynomial whose exponents are places on a lattice of distances, rounded up. A sum of 2m terms is a sum of
+m terms plus f^m times an independent copy. Gaussian mixtures grow with every mean, so a law rounded up is a bound.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from dpcalc.certify.numerics.moments import ALONE, Loss, Mixture, Piece
 from dpcalc.certify.runs.matching import hockey_stick
 
 _POINTS = 1 << 15
-_BLOCK = 0.004  # weights of a block of terms differ by no more, and count as the first
+_BLOCK = 0.004  # weights in a block of terms differ by at most this share; all count as the first
 _MOST_TERMS = 10**9
-_NODES = (120, 400, 80)  # distances that are told apart: near 0, up to rare ones, and beyond
+_NODES = (120, 400, 80)  # numbers of distinct distances: near 0, up to rare ones, and beyond
 _RARE = math.exp(-25.0)
-_ABOVE = 1.0 + 1e-12  # far above the rounding of a few doubles
+_ABOVE = 1.0 + 1e-12  # far more than the rounding of a few operations
 
 
 class Uses(NamedTuple):
-    """Sums of f^i N_i, N_i successes of so many trials, or one success in each period of so many terms."""
+    """Sums of f^i N_i: N_i is the number of successes in ``trials`` trials, or each period has one success."""
 
     trials: int
     chance: fmpq
@@ -34,7 +34,7 @@ class Uses(NamedTuple):
     period: int = 1
 
     def law(self, count: int) -> list[tuple[float, arb]]:
-        """Return (value, probability): a law that is larger in stochastic order.
+        """Return pairs (value, probability) of a law that is larger in stochastic order.
 
         Raises:
             OutOfReach: there would be too many terms.
@@ -67,7 +67,7 @@ class Uses(NamedTuple):
         return [*found, (largest * total * _ABOVE, 1 - sum(masses, arb(0)))]
 
     def _counts(self, trials: int) -> list[tuple[float, arb]]:
-        """Return the numbers of successes until next to none are left, and all others as one."""
+        """Return (number of successes, probability); the negligible rest counts as the largest number."""
         p, q = arb(self.chance), arb(1 - self.chance)
         mass, left, found = power(q, trials), arb(1), []
         for j in range(trials + 1):
@@ -81,7 +81,7 @@ class Uses(NamedTuple):
         return found
 
     def _on_lattice(self, places: list[tuple[int, arb]]) -> arb_poly:
-        """Return the law on the lattice; what is beyond its end is left out, and is the rest of 1."""
+        """Return the law on the lattice. Mass beyond its end is dropped: it is 1 minus the sum."""
         sums = [arb(0)] * (min(_POINTS, max(place for place, _ in places)) + 1)
         for place, mass in places:
             if place <= _POINTS:
@@ -96,7 +96,7 @@ class Uses(NamedTuple):
 
 
 class Shifts:
-    """(mu_i, p_i), the first of which is 0, rising."""
+    """Increasing shifts mu_i with probabilities p_i; the first mu_i is 0."""
 
     def __init__(self, parts: list[tuple[arb, arb]]) -> None:
         self.parts = parts
@@ -105,7 +105,7 @@ class Shifts:
 
     @classmethod
     def of(cls, law: list[tuple[float, arb]], use: arb, start: arb, wide: arb | None, unit: arb) -> Shifts:
-        """Return the shifts of a law of uses: each ``use`` long, from ``start`` on and on a domain, in units of mu."""
+        """Return the shifts of a law of uses: ``start`` plus ``use`` per use, at most ``wide``, all times ``unit``."""
         law = sorted(law, key=lambda each: each[0])
         tail, rare = 1.0, law[-1][0]
         for value, mass in law:
@@ -132,7 +132,7 @@ class Shifts:
         return cls(parts)
 
     def told(self) -> Part:
-        """Return the part of a shift that is told."""
+        """Return the part of a public shift."""
 
         def curve(z: arb) -> arb:
             return sum((mass * hockey_stick(z, mu) for mu, mass in self.parts[1:]), arb(0))
@@ -141,13 +141,13 @@ class Shifts:
         return Part(curve, 1, loss=loss)
 
     def secret(self) -> Part:
-        """Return the part of a shift that is secret, against none."""
+        """Return the part of a secret shift against no shift."""
         mixture = self._mixture(1)
         loss = None if mixture is None else Loss((Piece(mixture, ALONE),))
         return Part(self._forward, 1, other=self._backward, loss=loss)
 
     def mirrored(self) -> Part:
-        """Return the part of a shift that is secret, against its mirror image."""
+        """Return the part of a secret shift against its mirror image."""
 
         def curve(z: arb) -> arb:
             y = _root(lambda y: self._about(y) - self._about(-y), float(z))
@@ -160,13 +160,13 @@ class Shifts:
         return Part(curve, 1, loss=loss)
 
     def _mixture(self, sign: int) -> Mixture | None:
-        """Return the law of one side; None where none of it is at 0, of which moments have no bounds."""
+        """Return the law of one side; None if it has no mass at 0, as its moments then have no bounds."""
         if not self.parts[0][1] > 0:
             return None
         return Mixture(tuple((mass, sign * mu) for mu, mass in self.parts))
 
     def _about(self, y: float) -> float:
-        """Return about ln of the density over that of N(0)."""
+        """Return an approximation of ln(density/density of N(0))."""
         logs = [slope * y + start for slope, start in self._lines]
         peak = max(logs)
         return peak + math.log(sum([math.exp(each - peak) for each in logs]))
@@ -180,7 +180,7 @@ class Shifts:
         return sum((mass * hockey_stick(ratio.log(), mu) for (mu, mass), ratio in terms), arb(0))
 
     def _second(self, g: arb, ratios: list[arb]) -> arb:
-        """Return a bound on E_g of N(0) over the mixture: N(0) is shared out in proportion to the ratios."""
+        """Return a bound on E_g(N(0), mixture): N(0) is split in proportion to the ratios."""
         whole = sum((mass * ratio for (_, mass), ratio in zip(self.parts, ratios, strict=True)), arb(0))
         terms = zip(self.parts, ratios, strict=True)
         return sum(
@@ -201,7 +201,7 @@ class Shifts:
 
 
 def _root(rising: Callable[[float], float], target: float) -> float:
-    """Return about where a rising function is the target."""
+    """Return approximately where an increasing function equals the target."""
     low, high = -60.0, 60.0
     for _ in range(45):
         middle = 0.5 * (low + high)

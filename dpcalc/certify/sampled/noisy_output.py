@@ -1,10 +1,10 @@
-"""Definitions of `dp_sgd` and `noisy_sgd`: records drawn afresh for every step.
+"""Definitions of `dp_sgd` and `noisy_sgd`: every step draws its records anew.
 
-The curves of a step on b records drawn one by one with replacement from n, of which one differs.
+The curves of a step on b records drawn one by one with replacement from n records, one of which differs.
 
-It comes j times with probability w_j = C(b, j) n^-j (1-1/n)^(b-j); from some j on what is left counts as j = b. A curve
-is a sum of Gaussian profiles, a bound for every way to share out what both laws have at 0: here it is done as the
-half-line beyond c has it, where c and the shares are doubles that need only be about right.
+It is drawn j times with probability w_j = C(b, j) n^-j (1-1/n)^(b-j); beyond some j the remaining weight counts as
+j = b. A curve is a sum of Gaussian profiles. It is a bound for every way to split what both laws have at 0. The split
+used here follows the half-line beyond c; c and the shares are doubles and need not be exact.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def gradient_within(v: RunInputs, radius: arb | None) -> arb:
 
 
 def gradient(v: RunInputs, *, unconstrained: bool = False) -> arb:
-    """Return G: lipschitz, or M + L R^alpha in the ball; without a ball R is how far the iterates get."""
+    """Return G: lipschitz, or M + L R^alpha in the ball; without a ball R bounds the distance of the iterates."""
     bounds: list[arb] = [v.lipschitz] if v.lipschitz is not None else []
     if None not in (v.holder_exponent, v.holder_constant, v.gradient_at_zero):
         radius = v.radius
@@ -104,7 +104,7 @@ def hits_law(steps: int, records: int) -> tuple[arb, Callable[[int], arb]]:
 
 @defines("dp_sgd.output", Profile, slack=2e-2, weight=20.0, limit=f"{MOST_HITS} hits")
 def log_delta_of_output(v: RunInputs) -> arb:
-    """Return ln delta of noise on the average iterate."""
+    """Return ln delta of the average iterate with noise."""
     apart = stability(v)
     if v.records == 1:
         return log_delta(v.epsilon, apart(v.steps) / v.noise_std)
@@ -170,7 +170,7 @@ def _output_published(v: RunInputs) -> arb:
 
 
 def _whole_order(v: RunInputs) -> int:
-    """Return the whole order at which the curve is evaluated: the order asked for, rounded up."""
+    """Return the integer order at which the curve is evaluated: the order asked for, rounded up."""
     return max(2, math.ceil(v.as_double("order")))
 
 
@@ -191,7 +191,7 @@ def _gradient_renyi(v: RunInputs) -> arb:
 def _gradient_lemma(v: RunInputs) -> arb:
     order, p = _whole_order(v), arb(fmpq(v.batch_size, v.records))
     noise = square(v.batch_size * v.noise_std / (2 * gradient(v, unconstrained=False)))
-    # More noise than the conditions allow is answered by the most that they do, which is no smaller a divergence.
+    # If the noise exceeds what the conditions allow, the largest allowed noise gives a divergence that is no smaller.
     return v.steps * arb(7) / 2 * p * p * order / noise
 
 
@@ -224,7 +224,7 @@ class Draws:
         self._logs = [float(w.log()) for _, w in self.some]
 
     def removed(self, mu: arb) -> Curve:
-        """Return the profile of (sum_j w_j N(2j mu), N(0)): N(0) is shared out."""
+        """Return the profile of (sum_j w_j N(2j mu), N(0)): N(0) is split among the terms."""
 
         def curve(z: arb) -> arb:
             left = z.expm1() + (1 - self.none)
@@ -235,7 +235,7 @@ class Draws:
         return curve
 
     def added(self, mu: arb) -> Curve:
-        """Return the profile of (N(0), sum_j w_j N(2j mu)); it is at most 1 - g w_0, and 0 if that is not positive."""
+        """Return the profile of (N(0), sum_j w_j N(2j mu)): at most 1 - g w_0, and 0 if that is not positive."""
 
         def curve(z: arb) -> arb:
             left = 1 - z.exp() * self.none
@@ -288,11 +288,11 @@ class Draws:
         return curve
 
     def _shared(self, whole: arb, log_excess: Callable[[int, float], float]) -> list[arb]:
-        """Return t_j >= 0 with sum_j w_j t_j the whole, about in proportion to the excess at one c."""
+        """Return t_j >= 0 with sum_j w_j t_j = whole, approximately in proportion to the excess at one c."""
         return self._at(whole, log_excess)[1]
 
     def _at(self, whole: arb, log_excess: Callable[[int, float], float]) -> tuple[float, list[arb]]:
-        """Return c, and what is shared out there."""
+        """Return c and the t_j there."""
         if not whole > 0:
             return 0.0, [arb(0) for _ in self.some]
         log_whole = float(whole.log())
@@ -319,12 +319,12 @@ class Draws:
 
 
 def _above(gap: float) -> Callable[[int, float], float]:
-    """Return ln of the density at j gap over that at 0, at c."""
+    """Return ln(density of N(j gap)/density of N(0)) at c."""
     return lambda j, c: c * j * gap - 0.5 * (j * gap) ** 2
 
 
 def _log_excess(log_of: float, log_less: float) -> float:
-    """Return ln(e^a - e^b); -inf for a <= b."""
+    """Return ln(e^a - e^b); -inf if a <= b."""
     return log_of + math.log(-math.expm1(log_less - log_of)) if log_less < log_of else -math.inf
 
 

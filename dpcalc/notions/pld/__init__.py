@@ -1,7 +1,7 @@
 """Composition of dominating pairs by their privacy-loss distributions, rounded up, for any count and any delta.
 
-`dominating_pair` holds what is composed, `discretisation` makes its privacy loss discrete, `lattice` adds losses by the
-transforms of `convolution`, `tilting` chooses the lattice, and `accountant` answers.
+`discretisation` defines pairs and makes their privacy losses discrete, `lattice` adds losses by the transforms of
+`convolution`, `tilting` chooses the lattice, and `accountant` returns delta and epsilon.
 """
 
 from dpcalc.notions.pld.accountant import (

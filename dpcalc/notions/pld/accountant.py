@@ -17,14 +17,14 @@ from dpcalc.numerics.roots import least
 
 RESOLUTION = 2048
 _MOST_COUNT = 10**15  # exact as a double
-_POINTS = 128  # a lattice has at most so many times the resolution: where tails are long, it is coarser
+_POINTS = 128  # a lattice has at most this many times the resolution; with long tails it is coarser
 _LOOSE = 0.02  # a bound whose method may add more than this to ln delta is worth another attempt
-_AS_EXPECTED = 1.0  # an ln delta that is no further from what was expected was well asked for
-_FAR, _FARTHEST = 2.0**60, 2.0**660  # epsilons at which a search takes longer steps, and ends
-_EXACT = 1e-9  # a bound on a coarse lattice that is this near is as good as one on a fine lattice
-_LOG_SHARES = (12.0, 8.0, 5.0)  # losses with a share of delta below e^-12 count as infinite, or below more than that
-_FINER = 4  # times the resolution, where none of these shares will do
-_COARSE = 64  # points per deviation of the first attempts, which tell about where ln delta is
+_AS_EXPECTED = 1.0  # an expected ln delta within this distance of the result was good enough
+_FAR, _FARTHEST = 2.0**60, 2.0**660  # epsilons from which a search takes longer steps, and gives up
+_EXACT = 1e-9  # a bound on a coarse lattice with no more slack than this needs no fine lattice
+_LOG_SHARES = (12.0, 8.0, 5.0)  # losses with a share of delta below e^-12 count as infinite; then e^-8, e^-5
+_FINER = 4  # times the resolution, if none of these shares is enough
+_COARSE = 64  # points per deviation in the first attempts, which estimate ln delta
 
 
 class Bound(NamedTuple):
@@ -33,9 +33,9 @@ class Bound(NamedTuple):
     value: float
     """An upper bound on ln delta, or on epsilon."""
     rounding: float = 0.0
-    """A bound on what rounding and tails cut off add to ln delta at that epsilon, the profiles being exact."""
+    """A bound on what rounding and cutting off tails add to ln delta at that epsilon, for exact profiles."""
     lattice: float = 0.0
-    """A bound on what it adds to split losses between the points of a lattice and to count rare ones as infinite."""
+    """A bound on what splitting losses between lattice points and counting rare ones as infinite add."""
 
 
 Parts = Sequence[tuple[Pair, int]]
@@ -45,16 +45,16 @@ def log_delta(parts: Parts, *, epsilon: float, resolution: int = RESOLUTION, exp
     """Return an upper bound on ln delta at ``epsilon`` of the adaptive composition of the parts.
 
     delta = 1 - prod (1 - P(inf)) + sum over finite losses z > epsilon of p(z) (1 - e^(epsilon - z)), for the sum of the
-    losses of dominating laws on a lattice. The bound includes every error of floating point: about 1e-13 of delta for
-    each loss, so that beyond a count of 1e10 this is most of the bound. Gaussian parts are composed in closed form, and
-    a single pair is answered by its profile.
+    losses of dominating laws on a lattice. The bound includes every floating-point error: about 1e-13 of delta for each
+    loss, so these errors are most of the bound beyond a count of 1e10. Gaussian parts are composed in closed form. For
+    a single pair the result is its profile.
 
     Args:
         parts: (pair, count), each count a whole number from 1 to 1e15.
         epsilon: finite and >= 0.
-        resolution: points per standard deviation of the loss, 8 to 2^20; fewer where rare losses are more than 64
+        resolution: points per standard deviation of the loss, 8 to 2^20; fewer if rare losses are more than 64
             deviations away. The relative error of epsilon falls with its square.
-        expected: about ln delta, where that is known: the attempts that find it out are spared.
+        expected: an estimate of ln delta, if known; it saves the attempts that estimate it.
 
     Raises:
         SpecError: no parts, or a count, an epsilon or a resolution out of range.
@@ -72,7 +72,7 @@ def log_delta(parts: Parts, *, epsilon: float, resolution: int = RESOLUTION, exp
 
     def attempt(expected: float, share: float, fineness: int) -> Bound:
         frequent = composition.components.without_rare_losses(expected - share)
-        key = (fineness, *(len(c.above) for c in frequent.members))  # other shares may leave out the same losses
+        key = (fineness, *(len(c.above) for c in frequent.members))  # two shares may drop the same losses
         if key not in laws:
             laws[key] = _Law.about(frequent, epsilon, fineness).bound(epsilon)
         return laws[key]
@@ -90,11 +90,11 @@ def log_delta(parts: Parts, *, epsilon: float, resolution: int = RESOLUTION, exp
 
 
 def bound_near(parts: Parts, *, epsilon: float, log_delta_target: float, resolution: int) -> Bound:
-    """Return an upper bound on ln delta at ``epsilon`` that is close where it is about the target.
+    """Return an upper bound on ln delta at ``epsilon`` that is tight if ln delta is near the target.
 
-    This is what a search for a target needs, in one attempt where `log_delta` makes many: losses that are rare beside
-    the target count as infinite, so where ln delta is far below the target the bound is not. `log_delta` is not below
-    what is left of the bound without its errors.
+    A search for a target needs this: one attempt, where `log_delta` makes several. Losses that are rare compared with
+    the target count as infinite, so the bound is loose if ln delta is far below the target. `log_delta` is at least
+    this bound minus its errors.
 
     Args:
         parts, epsilon, resolution: as for `log_delta`.
@@ -115,9 +115,9 @@ def bound_near(parts: Parts, *, epsilon: float, log_delta_target: float, resolut
 
 
 def likely_log_delta(parts: Parts, *, epsilon: float, log_delta_target: float) -> float:
-    """Return about ln delta at ``epsilon``, close where it is about the target, and no bound: for guesses of searches.
+    """Return an estimate of ln delta at ``epsilon``, good near the target: a guess for searches, not a bound.
 
-    No law is composed: it takes a tenth of the time of a bound on a coarse lattice.
+    No law is composed: this takes a tenth of the time of a bound on a coarse lattice.
 
     Args:
         parts, epsilon, log_delta_target: as for `bound_near`.
@@ -133,9 +133,9 @@ def likely_log_delta(parts: Parts, *, epsilon: float, log_delta_target: float) -
 
 
 def epsilon(parts: Parts, *, log_delta_target: float, resolution: int = RESOLUTION) -> Bound:
-    """Return the least epsilon >= 0 at which the composition of the parts keeps to delta, rounded up.
+    """Return the least epsilon >= 0 at which the composition of the parts has at most this delta, rounded up.
 
-    inf where losses of +inf alone exceed delta.
+    inf if losses of +inf alone exceed delta.
 
     Args:
         parts: (pair, count), each count a whole number from 1 to 1e15.
@@ -177,10 +177,10 @@ def epsilon(parts: Parts, *, log_delta_target: float, resolution: int = RESOLUTI
 
 
 def curve(parts: Parts, *, log_delta_target: float, resolution: int = RESOLUTION) -> Callable[[float], float]:
-    """Return an upper bound on ln delta of the composition as a function of epsilon >= 0, close about the target.
+    """Return an upper bound on ln delta of the composition as a function of epsilon >= 0, tight near the target.
 
-    One law answers for every epsilon: losses that are rare beside the target count as infinite, so that where ln delta
-    is far below the target the bound is not.
+    One law serves every epsilon. Losses that are rare compared with the target count as infinite, so the bound is loose
+    where ln delta is far below the target.
 
     Args:
         parts, log_delta_target, resolution: as for `epsilon`.
@@ -210,7 +210,7 @@ def curve(parts: Parts, *, log_delta_target: float, resolution: int = RESOLUTION
 def on_lattice(pair: Pair, *, count: int, step: float, low: int, high: int, epsilon: float) -> float:
     """Return an upper bound on ln delta of ``count`` copies on exactly the lattice low step, ..., high step.
 
-    Other accountants do the same, and it serves for comparison: without a tilt rounding exceeds a small delta, and
+    This is for comparison with other accountants, which do the same: without a tilt rounding exceeds a small delta, and
     losses beyond the lattice count as infinite.
     """
     above, below = (np.asarray(step * np.arange(end), float) for end in (high + 1, 1 - low))
@@ -220,14 +220,14 @@ def on_lattice(pair: Pair, *, count: int, step: float, low: int, high: int, epsi
 
 
 def _improved(attempt: Callable[[float, float, int], Bound], value: float, resolution: int) -> Bound:
-    """Return the best of attempts with more and more losses counted as infinite, for as long as they are loose.
+    """Return the best of several attempts, each counting more losses as infinite, until one is not loose.
 
-    Each attempt is given what was found before; the last is on a finer lattice.
+    Each attempt starts from the best value so far; the last uses a finer lattice.
     """
     best = Bound(math.inf)
     for share, fineness in [*((share, resolution) for share in _LOG_SHARES), (_LOG_SHARES[0], _FINER * resolution)]:
         if fineness > resolution and (best.rounding > _LOOSE or not best.lattice < 1.0):
-            break  # a finer lattice rounds more, or is too far off to help
+            break  # a finer lattice rounds more, or the bound is too loose for it to help
         bound = attempt(value, share, fineness)
         best = min(best, bound, key=lambda b: b.value)
         if best.rounding + best.lattice <= _LOOSE or not math.isfinite(best.value):
@@ -237,7 +237,7 @@ def _improved(attempt: Callable[[float, float, int], Bound], value: float, resol
 
 
 class _Composition:
-    """The parts of a composition: all Gaussians as one (their mu^2 add up), and every other pair once."""
+    """The parts of a composition: all Gaussians merged into one (their mu^2 add up), and every other pair once."""
 
     def __init__(self, parts: Parts, resolution: int = RESOLUTION) -> None:
         if not parts or not all(1 <= count <= _MOST_COUNT and count == int(count) for _, count in parts):
@@ -265,23 +265,23 @@ class _Composition:
 
     @property
     def largest_loss(self) -> float:
-        """The largest finite loss of the composition, rounded up; inf where it is not known."""
+        """The largest finite loss of the composition, rounded up; inf if it is not known."""
         if any(pair.atom is None for pair, _ in self.parts):
             return math.inf
         return up(math.fsum(count * pair.atom for pair, count in self.parts if pair.atom is not None), 4.0)
 
     def without_law(self, epsilon: float) -> float | None:
-        """Return ln delta where no law is needed for it: of one pair, and past the largest loss."""
+        """Return ln delta if it needs no law: for one pair, and for epsilons from the largest loss on."""
         if self.single_pair is not None:
             return _log_profile(self.single_pair, epsilon)
         return self.components.log_infinity_mass() if epsilon >= self.largest_loss else None
 
     def frequent(self, log_delta: float) -> Components:
-        """Return the components without losses that are rare beside this ln delta, for one attempt."""
+        """Return the components without losses that are rare compared with this ln delta, for a single attempt."""
         return self.components.without_rare_losses(log_delta - _LOG_SHARES[-1])
 
     def log_sum_of_totals(self) -> float:
-        """Return ln of the sum of all total variations, which delta at epsilon 0 does not exceed, rounded up."""
+        """Return ln of the sum of all total variations, rounded up: an upper bound on ln delta at epsilon 0."""
         total = -math.inf
         for pair, count in self.parts:
             total = log_add_exp(total, _log_profile(pair, 0.0) + math.log(count))
@@ -289,14 +289,14 @@ class _Composition:
 
 
 class _Law(NamedTuple):
-    """The law of a composition, tilted so that its mean is about an epsilon, and what it is made of."""
+    """The law of a composition, tilted so that its mean is near an epsilon, and its components."""
 
     components: Components
     law: TiltedLaw
 
     @classmethod
     def about(cls, components: Components, epsilon: float, resolution: int) -> _Law:
-        """Return the law about an epsilon."""
+        """Return the law tilted to an epsilon."""
         refined, tilt = components.refined_about(epsilon)
         return cls(refined, refined.law(tilt, Grid(1.0 / resolution, _POINTS * resolution)))
 
@@ -306,7 +306,7 @@ class _Law(NamedTuple):
         return lambda epsilon: with_infinity(infinite, finite(epsilon))
 
     def bound(self, epsilon: float) -> Bound:
-        """Return the bound on ln delta, and how far down what is due to rounding and to the lattice may bring it."""
+        """Return the bound on ln delta, and how much of it may be due to rounding and to the lattice."""
         infinite = self.components.log_infinity_mass()
         value = with_infinity(infinite, self.law.log_finite_delta(epsilon))
         floors = self.law.log_floors(epsilon)
@@ -325,7 +325,7 @@ def _log_profile(pair: Pair, epsilon: float) -> float:
 
 
 def _solve(profile: Callable[[float], float], target: float, ceiling: float) -> float:
-    """Return the least epsilon with ln delta at most the target, to some units of roundoff; inf if there is none."""
+    """Return the least epsilon with ln delta at most the target, up to roundoff; inf if there is none."""
     ceiling = max(ceiling, 1.0)
     while profile(ceiling) > target:
         ceiling *= 2.0 if ceiling < _FAR else _FAR
