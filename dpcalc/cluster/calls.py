@@ -1,13 +1,11 @@
-"""What travels to another machine and back: the name of a function and a text; a text, and who wrote it.
+"""Calls of functions on other machines: each takes a text and returns a text, which is checked and never trusted.
 
-The answer repeats what was asked, and has the versions of all that its numbers depend on. One from other versions is
-refused, also of a worker that joined late.
+An answer repeats a hash of the question and names the versions of all packages that its numbers depend on. Answers from
+other versions are refused, also from a worker that joined late.
 
-Work spread over workers that nobody here controls: sent, awaited, checked, sent again, and never taken on trust.
-
-`spread` is the one way from pieces of work to their answers. It knows nothing of recipes: a `Piece` has a document to
-send, and says whether a text answers it. Workers are whatever runs a function of a module on a text: processes,
-threads, or any `concurrent.futures.Executor` (`through`).
+`spread` sends pieces of work to workers, waits for answers, checks them and sends lost pieces again. A `Piece` has a
+document to send, and decides whether a text answers it. A worker is anything that calls a function of a module on a
+text: a process, a thread, or any `concurrent.futures.Executor` (`through`).
 """
 
 from __future__ import annotations
@@ -31,7 +29,7 @@ if TYPE_CHECKING:
 
 
 LOCAL = "local"
-"""In place of an address: a cluster of this machine, that ends with the command."""
+"""In place of an address: a cluster on this machine, which ends with the command."""
 
 _FORM = re.compile(
     r"(?:(?P<scheme>[a-z][a-z0-9+.-]*)://)?(?P<host>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):(?P<port>\d{1,5})"
@@ -40,18 +38,18 @@ _HINT = "for example tls://scheduler.example:8786, or local for processes of thi
 
 
 _ENCRYPTED = {"tls": True, "tcp": False}
-"""The schemes of addresses, and whether nobody on the way can change what is sent."""
+"""Scheme of an address -> whether the connection is encrypted and authenticated."""
 
 
 def checked_address(address: str, *, insecure: bool = False) -> str:
-    """Return the address of a scheduler as dask takes it, if its answers may be trusted.
+    """Return the address of a scheduler in dask's form.
 
     Args:
         address: ``tls://HOST:PORT``; or ``tcp://HOST:PORT`` of this machine.
         insecure: whether TCP without TLS may leave this machine.
 
     Raises:
-        SpecError: it is no address, or one over which answers could be forged.
+        SpecError: it is no address, or answers could be forged on the way.
     """
     found = _FORM.fullmatch(address)
     if found is None or not 1 <= int(found["port"]) <= 65535:
@@ -98,7 +96,7 @@ _OURS = ("dpcalc", "tests")
 
 
 class OtherVersions(WorkerLost):
-    """A worker has other versions than the machine that asks."""
+    """A worker has other versions than this machine."""
 
 
 @cache
@@ -115,7 +113,7 @@ def _versions() -> str:
 
 
 def versions() -> str:
-    """Return the versions of what the numbers of this process depend on, as JSON."""
+    """Return the versions of the packages that the numbers of this process depend on, as JSON."""
     return _versions()
 
 
@@ -124,10 +122,10 @@ def refuse_other_versions(said: Any, where: str = "a worker") -> None:
 
     Args:
         said: package -> version.
-        where: who said so.
+        where: who reported them.
 
     Raises:
-        OtherVersions: they differ, or are none.
+        OtherVersions: they differ, or are not a dict.
     """
     here = json.loads(versions())
     if said == here:
@@ -149,7 +147,7 @@ def name_of(function: Callable[[str], str]) -> str:
     """Return the name of a function of the package, ``module:function``.
 
     Raises:
-        SpecError: another process would not find it.
+        SpecError: another process could not find it by this name.
     """
     name = f"{function.__module__}:{function.__qualname__}"
     if _function(name) is not function:
@@ -165,13 +163,13 @@ def _function(name: str) -> Any:
 
 
 def call(name: str, document: str) -> str:
-    """Return the answer of a function to a document, below a head that says what was asked of whom.
+    """Return the answer of a function to a document, below a head with the hash of the question and the versions.
 
-    An error is part of the head: no exception travels.
+    An exception is written into the head, not raised.
 
     Args:
-        name: as `name_of` has it.
-        document: what it is given.
+        name: of the function, from `name_of`.
+        document: its argument.
     """
     error, answer = None, ""
     try:
@@ -197,10 +195,10 @@ def _hash(text: str) -> str:
 
 
 def answer_of(name: str, document: str, text: Any) -> str:
-    """Return the answer that a text holds, of `call` with this name and document.
+    """Return the answer in a text that `call` returned for this name and document.
 
     Raises:
-        WorkerLost: it is none, of other versions, or an error.
+        WorkerLost: the text is no such answer, comes from other versions, or reports an error.
     """
     if not isinstance(text, str):
         raise WorkerLost("a worker answered with something that is no text")
@@ -219,19 +217,19 @@ def answer_of(name: str, document: str, text: Any) -> str:
     return answer
 
 
-# --- a document, and lines that answer it -----------------------------------------------------------------------------
+# --- documents, and answers in lines ----------------------------------------------------------------------------------
 
 
 def sent(schema: str, **asked: Any) -> str:
-    """Return the document that asks for something, of this version."""
+    """Return the document with these fields, the schema and the version of dpcalc."""
     return json.dumps({"schema": schema, "dpcalc": __version__, **asked})
 
 
 def received(document: str, schema: str) -> dict[str, Any]:
-    """Return what a document asks for.
+    """Return the fields of a document.
 
     Raises:
-        SpecError: it is of another version of dpcalc.
+        SpecError: it comes from another version of dpcalc.
     """
     asked: dict[str, Any] = json.loads(document)
     if (asked.get("schema"), asked.get("dpcalc")) != (schema, __version__):
@@ -240,7 +238,7 @@ def received(document: str, schema: str) -> dict[str, Any]:
 
 
 def in_lines(document: str, lines: Sequence[str]) -> str:
-    """Return the answer that some lines are: a head, which repeats what was asked, and the lines."""
+    """Return an answer of some lines, below a head with the hash of the document."""
     head = {"dpcalc": __version__, "asked": _hash(document), "sha256": _hash("\n".join(lines))}
     return "\n".join([json.dumps(head), *lines])
 
@@ -249,7 +247,7 @@ def lines_of(document: str, text: Any) -> list[str]:
     """Return the lines of an answer.
 
     Raises:
-        WorkerLost: it answers another document, or was damaged on its way.
+        WorkerLost: the text answers another document, or was damaged on its way.
     """
     if not isinstance(text, str):
         raise WorkerLost("a worker answered with something that is no text")
@@ -259,42 +257,42 @@ def lines_of(document: str, text: Any) -> list[str]:
     return lines
 
 
-_LOOK = 2.0  # seconds without an answer after which it is asked anew whether workers are there
+_LOOK = 2.0  # seconds without an answer before checking again whether there are workers
 
 
 class Piece:
     """A piece of work.
 
     Attributes:
-        document: what is sent, a text.
+        document: the text that is sent.
     """
 
     document: str
 
     def read(self, text: str) -> Any:
-        """Return the answer that a text is; raise any error where it is none."""
+        """Return the answer in a text; raise any error if it is none."""
         raise NotImplementedError
 
     def after(self, answer: Any) -> Piece | None:
-        """Return what an answer left undone: nothing, unless a piece says otherwise."""
+        """Return the rest of the work after this answer, by default none."""
         return None
 
     def halves(self) -> list[Piece]:
-        """Return what it is divided into to find the part that ends its worker: itself alone, where it is one part."""
+        """Return two halves, to find the part that crashes its worker; or the piece itself if it has one part."""
         return [self]
 
     def stopped(self, why: DpcalcError) -> Any:
-        """Return the answer to a piece of one part whose computation was ended on purpose."""
+        """Return the answer to a piece of one part whose worker died."""
         raise NotImplementedError
 
 
 class Row(Piece):
-    """A piece that is some items of a list in a row, each with an answer of its own.
+    """A piece of consecutive items of a list, each with its own answer.
 
     Args:
         schema: of the document.
-        items: what is asked.
-        first: the place of the first item among all.
+        items: the items.
+        first: the place of the first item in the list.
         asked: the fields of the document.
     """
 
@@ -306,17 +304,17 @@ class Row(Piece):
         raise NotImplementedError
 
     def halves(self) -> list[Piece]:
-        """Return the items in two, or these where it is one."""
+        """Return two halves of the items, or this piece if it has one item."""
         middle = len(self.items) // 2
         return [self.part(0, middle), self.part(middle, len(self.items))] if middle else [self]
 
 
 def in_order(answers: Iterable[tuple[Piece, Any]], progress: Callable[[int], None] | None = None) -> list[Any]:
-    """Return the answers to all items in their order, from those to rows as they come.
+    """Return the answers to all items in the order of the items.
 
     Args:
-        answers: of `spread`.
-        progress: called with how many were added.
+        answers: from `spread`, in any order.
+        progress: called with the number of new answers.
     """
     found: dict[int, Sequence[Any]] = {}
     for piece, some in answers:
@@ -328,11 +326,11 @@ def in_order(answers: Iterable[tuple[Piece, Any]], progress: Callable[[int], Non
 
 
 Submit = Callable[[Piece], "Future[str]"]
-"""What sends a piece to a worker."""
+"""A function that sends a piece to a worker."""
 
 
 def through(executor: Executor, function: Callable[[str], str]) -> Submit:
-    """Return what sends the document of a piece to an executor, for a function that is known by its name."""
+    """Return the function that submits a piece's document to an executor, as the argument of ``function``."""
     return lambda piece: executor.submit(function, piece.document)
 
 
@@ -344,20 +342,20 @@ def spread(
     attempts: int = 1,
     patience: float | None = None,
 ) -> Iterator[tuple[Piece, Any]]:
-    """Yield pieces and their answers as they come, in any order; what an answer leaves undone is sent anew.
+    """Yield pieces and their answers as they come, in any order; the rest that an answer leaves is sent again.
 
     Args:
-        pieces: the work, taken one by one as workers get free.
-        submit: what sends one.
-        ahead: how many are on their way at most; or what says so, where workers come and go. That is asked again
-            while nothing is answered, and raises WorkerLost where nobody will.
+        pieces: the work, taken one by one as workers become free.
+        submit: sends a piece.
+        ahead: the largest number of pieces under way; or a function that returns it, where workers come and go. The
+            function is called again while no answer comes, and raises WorkerLost if none will.
         attempts: how often a piece is sent before it counts as lost.
         patience: seconds without any answer after which workers count as lost; None: forever.
 
     Raises:
-        WorkerLost: a piece has no answer.
+        WorkerLost: a piece got no answer.
     """
-    from concurrent.futures import FIRST_COMPLETED, wait  # a check of closed forms waits for nobody
+    from concurrent.futures import FIRST_COMPLETED, wait  # slow to import, and closed forms need no workers
 
     again: deque[tuple[Piece, int]] = deque()
     flying: dict[Future[str], tuple[Piece, int]] = {}
@@ -389,10 +387,10 @@ def spread(
 
 
 def _answer(piece: Piece, future: Future[str], tries: int, attempts: int) -> tuple[Any | None, list[tuple[Piece, int]]]:
-    """Return the answer to a piece, None where there is none yet, and what is to be sent, for the how manieth time.
+    """Return the answer to a piece, or None, and the pieces to send next, each with the number of the attempt.
 
     Raises:
-        WorkerLost: it was sent often enough.
+        WorkerLost: the piece failed in every attempt.
     """
     try:
         failure = future.exception()  # read, not raised: the exit of a worker must not end this process

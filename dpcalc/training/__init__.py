@@ -13,9 +13,9 @@ _SUFFIXES = ("", "64_", "_64", "64")
 
 
 def one_blas_thread() -> bool:
-    """Ask OpenBLAS for one thread, unless the user chose; return whether that has an effect: numpy is not loaded yet.
+    """Ask OpenBLAS for one thread, unless the user chose; return whether that works, since numpy is not loaded yet.
 
-    Products here are small: several threads make them slower, and ensembles have threads of their own.
+    Products here are small: several threads make them slower, and ensembles start their own threads.
     """
     os.environ.setdefault(_VARIABLE, "1")
     return "numpy" not in sys.modules
@@ -23,7 +23,7 @@ def one_blas_thread() -> bool:
 
 @contextlib.contextmanager
 def with_one_blas_thread() -> Iterator[None]:
-    """Give OpenBLAS one thread for a while, also after numpy is loaded, and restore its threads.
+    """Limit OpenBLAS to one thread within the context, also after numpy is loaded, and restore its threads.
 
     This only affects time: without OpenBLAS, or if the user chose its threads, nothing changes.
     """

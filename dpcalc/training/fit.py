@@ -19,7 +19,7 @@ from dpcalc.training.rule.setup import Task, share_of
 def fit(task: Task) -> Fit:
     """Account for a run, execute it, and return its case; nothing is executed if a gate fails.
 
-    If the noise can be drawn again, or there are replicas, the numbers of the case are not guarantees.
+    With a seed or replicas, the numbers of the case are not guarantees.
 
     Raises:
         SpecError: description or data are malformed.
@@ -45,7 +45,7 @@ def fit(task: Task) -> Fit:
 
 
 def _with_coefficients(fitted: Fit) -> Fit:
-    """Return the outcome with the largest coefficients of its model in the report; they are released with it."""
+    """Return the outcome with the model's largest coefficients in its report; they are released with the model."""
     if fitted.model is None:
         return fitted
     from dpcalc.training.release.coefficients import coefficients_of
@@ -71,13 +71,13 @@ def _shared(task: Task) -> Task:
     measured = float(f"{share * epsilon:.4g}")
     rest = float(f"{epsilon - measured:.12g}")
     if Fraction(repr(measured)) + Fraction(repr(rest)) > Fraction(repr(epsilon)):
-        rest = down(rest, 1e5)  # by more than a half of the twelfth digit, so that the sum is at most epsilon
+        rest = down(rest, 1e5)  # by more than half a unit of the twelfth digit, so that the sum is at most epsilon
     question = task.question._replace(epsilon=rest)
     return task._replace(question=question, setup=task.setup._replace(evaluate_epsilon=(measured, epsilon)))
 
 
 def fit_one_of_several(task: Task) -> Fit:
-    """As `fit`, for one of several cases: a case without a guarantee is not trained, and says why.
+    """As `fit`, for one of several cases: a case without a guarantee is not trained and states the reason.
 
     Raises:
         SpecError: description or data are malformed.

@@ -1,4 +1,4 @@
-"""The entries of a ledger: what each is, what is known of one run of it, and which of them may be composed."""
+"""The entries of a ledger: the guarantees of one run of each, and which entries may be composed."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ from dpcalc.report import LOG_DELTA_ALONE
 from dpcalc.theorems.record import for_algorithm
 
 MECHANISM = ("mu", "epsilon", "delta", "noise_multiplier", "noise_std", "laplace_scale", "sensitivity")
-"""What describes a release that is no run: a Gaussian or Laplace mechanism, or (epsilon, delta) alone."""
+"""The parameters of a release that is not a run: a Gaussian or Laplace mechanism, or (epsilon, delta) alone."""
 
 MOST_ENTRIES = 200
 MOST_TIMES = 10**12
-_MANY = 10**8  # times from which the rounding of a lattice may count
+_MANY = 10**8  # repetitions from which the rounding of a lattice may matter
 MOST_IN_A_GROUP = 1000
-"""Larger groups are for Gaussian privacy alone, and k mu is exact there."""
+"""Larger groups are for Gaussian privacy alone, where k mu is exact."""
 
 ONE_WAY = (Adjacency.ADD, Adjacency.REMOVE)
-"""Adjacencies of one order, in which a record is only added, or only removed."""
+"""One-directional adjacencies: a record is only added, or only removed."""
 
 
 class Chosen(NamedTuple):
-    """An entry and what holds of one run of it, in every form that is known, the best alone first.
+    """An entry and its guarantees for one run, the one with the least epsilon first.
 
-    ``group`` is what holds of groups of the ledger's size, where that is known without a chain of single records.
+    ``group`` is a guarantee for groups of the ledger's size, where one is known without a chain of single records.
     """
 
     entry: Entry
@@ -51,10 +51,10 @@ class Chosen(NamedTuple):
 
 
 def check_entries(ledger: Ledger) -> None:
-    """Refuse what nothing covers.
+    """Refuse ledgers that no theorem covers.
 
     Raises:
-        SpecError: there is no entry, or parts or groups are combined with what does not allow them.
+        SpecError: there are no entries or too many, or parts, groups, tuning and the adjacency do not go together.
     """
     entries, parted = ledger.entries, any(entry.part for entry in ledger.entries)
     size, one_way = ledger.group_size, ledger.adjacency in ONE_WAY
@@ -78,10 +78,10 @@ def check_entries(ledger: Ledger) -> None:
 
 
 def of_one_adjacency(ledger: Ledger) -> tuple[Ledger, bool]:
-    """Return the ledger with one adjacency for all entries, and whether replacement is to follow by the chain.
+    """Return the ledger with one adjacency for all entries, and whether replacement follows as removal plus addition.
 
     Raises:
-        SpecError: adjacencies are mixed in a way that nothing covers.
+        SpecError: no theorem covers this mix of adjacencies.
     """
     own = [entry.adjacency or ledger.adjacency for entry in ledger.entries]
     if all(adjacency is ledger.adjacency for adjacency in own):
@@ -102,16 +102,16 @@ def of_one_adjacency(ledger: Ledger) -> tuple[Ledger, bool]:
 
 
 def known_of(ledger: Ledger, question: Question) -> list[Chosen]:
-    """Return what holds of every entry, at the delta that is asked about."""
+    """Return the guarantees of every entry, ranked at the delta of the question."""
     total = sum(entry.times for entry in ledger.entries)
     log_delta = question.safe_log_delta if question.log_delta is not None else LOG_DELTA_ALONE
     return [chosen_of(entry, ledger, log_delta, total) for entry in ledger.entries]
 
 
 def chosen_of(entry: Entry, ledger: Ledger, log_delta: float, total: int, *, quickly: bool = False) -> Chosen:
-    """Return what holds of an entry, the form first that has the least epsilon for all its times alone.
+    """Return the guarantees of an entry, first the one with the least epsilon for all its repetitions alone.
 
-    ``quickly`` does without that epsilon where there is one form.
+    ``quickly`` leaves out that epsilon where there is one guarantee.
     """
     replaced = ledger.adjacency is Adjacency.REPLACE_ONE
     parts = _runs_parts(entry, ledger) if entry.command else [mechanism(entry, replaced=replaced)]
@@ -139,10 +139,10 @@ def chosen_of(entry: Entry, ledger: Ledger, log_delta: float, total: int, *, qui
 
 
 def _refuse_points(entry: Entry, parts: Sequence[Guarantee], ledger: Ledger) -> None:
-    """Refuse (epsilon, delta) of one order alone: the worst mechanism that has it is not randomised response.
+    """Refuse (epsilon, delta) for one direction alone: randomised response is not the worst mechanism for it.
 
     Raises:
-        SpecError: the entry is known by that.
+        SpecError: a guarantee of the entry is (epsilon, delta).
     """
     if any(isinstance(part, Box) for part in parts):
         raise SpecError(
@@ -157,7 +157,7 @@ def _epsilon(total: Total, log_delta: float) -> float:
 
 
 def _without_point(part: Guarantee, log_delta: float, total: int) -> Guarantee:
-    """Return a part; a rule for epsilon becomes (epsilon, delta) at a delta that is a small share of all."""
+    """Return a part; a rule for epsilon becomes (epsilon, delta), at a small share of the total delta."""
     if not isinstance(part, Point):
         return part
     share = log_delta - math.log(8.0 * total)
@@ -165,9 +165,10 @@ def _without_point(part: Guarantee, log_delta: float, total: int) -> Guarantee:
 
 
 def _pure_forms(entry: Entry, parts: Sequence[Guarantee]) -> list[Guarantee]:
-    """Return the pure privacy of a Laplace mechanism that is composed very often: its largest loss.
+    """Return pure epsilon, the largest loss, for a Laplace mechanism that is composed very often.
 
-    The lattice that composes the law of its loss adds some 1e-13 of delta for every one; two losses need no lattice.
+    The lattice that composes its privacy loss adds about 1e-13 of delta at each repetition; a loss with two values
+    needs no lattice.
     """
     if entry.times < _MANY or entry.given.get("laplace_scale") is None or entry.command:
         return []
@@ -193,9 +194,9 @@ class _Kind(NamedTuple):
     """A way to describe a mechanism by a number.
 
     Attributes:
-        proves: what holds, given the number, how far a record moves the sum, and ln delta.
-        scaled: whether it is the noise of a sum whose sensitivity is given as well.
-        near: whether a delta may be given as well.
+        proves: (number, sensitivity, ln delta) -> the guarantee.
+        scaled: whether the number is the noise of a sum, so that the sensitivity must be given too.
+        near: whether a delta may be given too.
     """
 
     proves: Callable[[float, float, float], Guarantee]
@@ -213,9 +214,10 @@ _KINDS = {
 
 
 def mechanism(entry: Entry, *, replaced: bool = False) -> Guarantee:
-    """Return what holds of a mechanism that is described by its noise, its mu or its (epsilon, delta).
+    """Return the guarantee of a mechanism that is described by its noise, its mu or its (epsilon, delta).
 
-    A noise multiplier is over what one record adds at most; where a record is ``replaced`` the sum moves by twice that.
+    A noise multiplier is relative to the largest norm that one record adds; a ``replaced`` record moves the sum by
+    twice that.
 
     Raises:
         SpecError: it is described twice, or not at all.
@@ -237,20 +239,21 @@ def mechanism(entry: Entry, *, replaced: bool = False) -> Guarantee:
 
 
 def apart(total: Total, entries: Sequence[Entry]) -> Total:
-    """Return a total of what is mu-GDP as one of what is released, which is near it.
+    """Return a total that also covers entries described by mu and a delta, which are only near mu-GDP.
 
-    Where all entries together are within T of what was composed, in total variation, whatever the records, a delta at
-    epsilon is larger by (1 + e^epsilon) T at most. That sum is convex in e^epsilon: past its least value it is kept.
+    If the released entries together are within T of the composed ones in total variation, for all records, then delta
+    at epsilon grows by at most (1 + e^epsilon) T. That sum is convex in e^epsilon; beyond its minimum, the minimum is
+    used, since delta does not grow with epsilon.
     """
     near = [e.given["log_delta"] + math.log(e.times) for e in entries if not e.command and _is_near(e)]
     if not near:
         return total
     log_distance, curve = log_sum_exp(near), total.guarantee.privacy_profile()
-    log_distance += UNIT * (16.0 + 8.0 * abs(log_distance))  # of log, log_sum_exp and the decimals typed
+    log_distance += UNIT * (16.0 + 8.0 * abs(log_distance))  # rounding of log, log_sum_exp and the typed decimals
 
     def sum_at(epsilon: float) -> float:
         value = log_add_exp(curve(epsilon), log_distance + epsilon + math.log1p(math.exp(-epsilon)))
-        return value + UNIT * (32.0 + 16.0 * abs(value) + 4.0 * epsilon)  # of some ten operations
+        return value + UNIT * (32.0 + 16.0 * abs(value) + 4.0 * epsilon)  # rounding of about ten operations
 
     @functools.cache
     def end() -> tuple[float, float]:
@@ -264,7 +267,7 @@ def apart(total: Total, entries: Sequence[Entry]) -> Total:
     return total._replace(guarantee=Profile(log_delta))
 
 
-_SECTIONS = 40  # each leaves .618 of an interval of at most 745: to 3e-6, and whatever is found is an upper bound
+_SECTIONS = 40  # each leaves 0.618 of an interval of at most 745: 3e-6 in the end; any point gives an upper bound
 
 
 def _is_near(entry: Entry) -> bool:
@@ -272,7 +275,7 @@ def _is_near(entry: Entry) -> bool:
 
 
 def _incomplete(name: str, kinds: Sequence[str], given: Sequence[str]) -> str:
-    """Return what an entry lacks that is described by its noise, or that it is described twice or not at all."""
+    """Return what is missing in an entry, or that it is described twice or not at all."""
     if len(kinds) == 1 and _KINDS[kinds[0]].scaled:
         return f"{name}: {kinds[0]} also needs sensitivity"
     if len(kinds) == 1:
@@ -281,9 +284,9 @@ def _incomplete(name: str, kinds: Sequence[str], given: Sequence[str]) -> str:
 
 
 def in_groups(entry: Entry, ledger: Ledger) -> Guarantee | None:
-    """Return what holds of groups of the ledger's size of one run of an entry; None where only the chain is known.
+    """Return the guarantee of one run of an entry for groups of the ledger's size; None where only the chain is known.
 
-    A group of k moves a sum by k times what a record does; steps on Poisson samples have pairs of their own; and
+    A group of k moves a sum by k times as much as a record; steps on Poisson samples have their own pairs for groups;
     (epsilon, delta) becomes (k epsilon, delta (1 + e^epsilon + ... + e^((k-1) epsilon))).
     """
     size = ledger.group_size
@@ -305,7 +308,7 @@ def in_groups(entry: Entry, ledger: Ledger) -> Guarantee | None:
 
 
 def _run_in_groups(entry: Entry, ledger: Ledger) -> Guarantee | None:
-    """Return what a theorem about groups proves of a run, or k mu where mu is proved; None where neither is."""
+    """Return the guarantee of a run for groups, from a theorem about groups or as k mu; None where neither is known."""
     run = described_run(entry, ledger, ledger.group_size)
     families = COMMANDS[entry.command].families or run.algorithm.families
     for bound in contenders(for_algorithm(run.algorithm.name, families), run):
@@ -321,10 +324,11 @@ def _run_in_groups(entry: Entry, ledger: Ledger) -> Guarantee | None:
 
 
 def described_run(entry: Entry, ledger: Ledger, size: int = 1) -> Run:
-    """Return the run that an entry describes, for the adjacency of the ledger, and for groups of a size.
+    """Return the run that an entry describes, for the adjacency of the ledger and groups of this size.
 
     Raises:
-        SpecError: it is none; the message names the entry.
+        SpecError: the entry describes no valid run; the message names it.
+        NotApplicable: no theorem covers groups of its records.
     """
     given = {name: value for name, value in entry.given.items() if value is not None}
     algorithm = str(given.get("algorithm", COMMANDS[entry.command].default))
@@ -350,10 +354,10 @@ def described_run(entry: Entry, ledger: Ledger, size: int = 1) -> Run:
 
 
 def _runs_parts(entry: Entry, ledger: Ledger) -> list[Guarantee]:
-    """Return what every theorem proves of a described run.
+    """Return the guarantees of a described run by all theorems.
 
     Raises:
-        NotApplicable: no theorem speaks of it.
+        NotApplicable: no theorem covers it.
     """
     run = described_run(entry, ledger)
     families = COMMANDS[entry.command].families or run.algorithm.families
@@ -376,7 +380,7 @@ def _runs_parts(entry: Entry, ledger: Ledger) -> list[Guarantee]:
 
 
 def line_of(one: Chosen) -> dict[str, Any]:
-    """Return what is shown of an entry."""
+    """Return the fields of an entry in the report."""
     entry = one.entry
     part = one.parts[0]
     tuning, run = entry.tuning, COMMANDS[entry.command] if entry.command else None

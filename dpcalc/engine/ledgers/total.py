@@ -1,4 +1,4 @@
-"""A ledger: what holds of all its entries together, the noise of the last one, and what is left of the budget."""
+"""A ledger: the total guarantee of its entries, the noise of the last one, and what is left of the budget."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ from dpcalc.numerics.floats import exp_up, up
 from dpcalc.report import Case, Guess, Result
 
 SOLVABLE = ("noise_std", "noise_multiplier", "laplace_scale")
-"""What the last entry can be solved for."""
+"""The parameters of the last entry that can be solved for."""
 
-_WIDTH = 1 << 36  # of the bracket in which a solution is found, in representable numbers: 1e-5
-_RESOLUTION = 128  # of a lattice that tells ln delta to about 0.002, and noise to 1e-4
-_LOOSE = 1.003  # a factor of noise that a rough bound may cost
+_WIDTH = 1 << 36  # width of the final bracket, in representable numbers: relatively 1e-5
+_RESOLUTION = 128  # of a lattice accurate to about 0.002 in ln delta, and 1e-4 in noise
+_LOOSE = 1.003  # the factor of noise that a rough bound may cost
 _REMAINING = 24
-_FAR = 1e6  # an epsilon at which nothing is left of delta but what entries leave open
+_FAR = 1e6  # at this epsilon only the deltas of (epsilon, delta) entries remain
 
 ASSUMES = (
     "every entry is about the same records, draws its randomness afresh, and may depend on what the earlier ones gave",
@@ -70,7 +70,7 @@ _TITLES = {
 
 _ADDED = "gdp"
 _WITH_A_FORMULA = frozenset({_ADDED, "exact"})
-"""The forms of a total that no lattice is needed for."""
+"""The forms of a total that need no lattice."""
 
 BOUNDS = tuple(f"ledger.{form}" for form in _TITLES)
 """The ids of the rows."""
@@ -80,8 +80,8 @@ def answer_ledger(ledger: Ledger, question: Question, gates: Sequence[Any] = ())
     """Return the case of a ledger: epsilon at delta, delta at epsilon, or the noise of the last entry.
 
     Raises:
-        SpecError: the ledger or the question is malformed, or adjacencies are mixed in a way that nothing covers.
-        NotApplicable: nothing is known of an entry, or of groups of records.
+        SpecError: the ledger or the question is malformed, or no theorem covers its mix of adjacencies.
+        NotApplicable: no guarantee is known for an entry, or for groups of records.
         Infeasible: no noise of the last entry meets the budget.
     """
     check_question(question)
@@ -105,7 +105,7 @@ def answer_ledger(ledger: Ledger, question: Question, gates: Sequence[Any] = ())
         details["part"] = deciding
     stated = question.epsilon is not None and question.log_delta is not None
     if solved is not None:
-        details["remaining"] = {"epsilon": 0.0}  # the noise that was solved for takes what was left
+        details["remaining"] = {"epsilon": 0.0}  # the noise that was solved for uses up the budget
     elif stated and ledger.adjacency not in ONE_WAY:  # what is left needs the curves of both orders
         details["remaining"] = _remaining(ledger, known, question, chained)
     if chained:
@@ -121,7 +121,7 @@ def answer_ledger(ledger: Ledger, question: Question, gates: Sequence[Any] = ())
 
 
 def _misread(ledger: Ledger, question: Question, case: Case) -> Iterator[str]:
-    """Yield a warning for each entry whose noise may be a noise multiplier, with the total of that reading."""
+    """Yield a warning for each noise_std that may be meant as a noise multiplier, with the total in that case."""
     from dpcalc.engine.advice.missing import is_misread, words
 
     for place, entry in enumerate(ledger.entries):
@@ -139,7 +139,7 @@ def _misread(ledger: Ledger, question: Question, case: Case) -> Iterator[str]:
 
 
 def _with_curves(case: Case, totals: Sequence[Total]) -> Case:
-    """Return the case with the curves behind its answer; without, where one cannot be computed."""
+    """Return the case with the curves behind its answer, or without them if one cannot be computed."""
     from dpcalc.engine.attack.curves import curves_of
 
     assert case.best is not None
@@ -151,7 +151,7 @@ def _with_curves(case: Case, totals: Sequence[Total]) -> Case:
 
 
 def _guess(case: Case, parts: Sequence[Sequence[Total]]) -> Guess | None:
-    """Return how often a guess is right about a record of the part that is worst off."""
+    """Return how often an attacker guesses right about a record of the least private part."""
     from dpcalc.engine.attack.guess import guess_of_answer, least_guess
 
     best = case.best
@@ -166,7 +166,7 @@ def _guess(case: Case, parts: Sequence[Sequence[Total]]) -> Guess | None:
 
 
 def _worst_of(parts: Sequence[Sequence[Total]]) -> list[Total]:
-    """Return what holds of a record of whichever part: the forms in which the total of every part is known."""
+    """Return the worst totals over all parts, in the forms that every part has."""
     if len(parts) == 1:
         return list(parts[0])
     forms = [{total.form: total.guarantee for total in totals} for totals in parts]
@@ -177,7 +177,7 @@ def _named(totals: Sequence[Total]) -> list[tuple[str, Guarantee]]:
     return [(f"ledger.{composed.form}", composed.guarantee) for composed in totals]
 
 
-# --- what is asked ----------------------------------------------------------------------------------------------------
+# --- inputs -----------------------------------------------------------------------------------------------------------
 
 
 def _inputs(ledger: Ledger, question: Question, chained: bool) -> dict[str, tuple[Any, Source]]:
@@ -191,16 +191,16 @@ def _inputs(ledger: Ledger, question: Question, chained: bool) -> dict[str, tupl
     return {name: one for name, one in inputs.items() if one[0] is not None}
 
 
-# --- all of them together ---------------------------------------------------------------------------------------------
+# --- totals -----------------------------------------------------------------------------------------------------------
 
 
 def _names(ledger: Ledger) -> list[str]:
-    """Return the parts of the records; an empty name for all of them, where no entry names one."""
+    """Return the names of the parts of the records, or one empty name if no entry names a part."""
     return sorted({entry.part for entry in ledger.entries if entry.part}) or [""]
 
 
 def _totals(ledger: Ledger, chosen: Sequence[Chosen], part: str, chained: bool) -> list[Total]:
-    """Return the guarantees of all entries that are about a record of this part."""
+    """Return the total guarantees of all entries that use records of this part."""
     about = [one for one in chosen if one.entry.part in ("", part)]
     one_way = ledger.adjacency in ONE_WAY
     of_groups = [] if chained or ledger.group_size == 1 else _in_groups(about)
@@ -233,7 +233,7 @@ def _totals(ledger: Ledger, chosen: Sequence[Chosen], part: str, chained: bool) 
 
 
 def _in_groups(about: Sequence[Chosen]) -> list[Total]:
-    """Return the total of what holds of groups of each entry; nothing where the chain is exact, or needed."""
+    """Return the total of the entries' guarantees for groups; nothing where the chain is exact, or needed."""
     if not any(isinstance(one.group, Composition) for one in about):
         return []
     parts = [(one.group, one.entry.times) for one in about if one.group is not None]
@@ -243,13 +243,13 @@ def _in_groups(about: Sequence[Chosen]) -> list[Total]:
 
 
 def _selection(about: Sequence[Chosen], kind: Any) -> list[Guarantee] | None:
-    """Return one form of this kind for every entry, or None where one has none."""
+    """Return a guarantee of this kind for every entry, or None if an entry has none."""
     forms = [next((part for part in one.parts if isinstance(part, kind)), None) for one in about]
     return None if any(part is None for part in forms) else [part for part in forms if part is not None]
 
 
 def rows_of(ledger: Ledger, chosen: Sequence[Chosen], question: Question, chained: bool) -> tuple[list[Result], str]:
-    """Return the rows of the part that is worst off, best first, and its name."""
+    """Return the rows of the least private part, best first, and its name."""
     worst: tuple[float, list[Result], str] | None = None
     for name in _names(ledger):
         rows = sorted(
@@ -329,12 +329,12 @@ def _changed(entry: Entry, name: str, value: float) -> Entry:
 
 
 def _solved(ledger: Ledger, question: Question, chained: bool) -> tuple[tuple[str, float], Ledger, list[Chosen]]:
-    """Return the noise of the last entry with which all entries together meet the budget, rounded to the safe side.
+    """Return the noise of the last entry with which the total meets the budget, rounded to the safe side.
 
-    The ledger with this noise, and what holds of its entries, follow: those before the last are looked up once.
+    Also the ledger with this noise, and the guarantees of its entries.
 
     Raises:
-        SpecError: it cannot be solved for, or the budget is not known.
+        SpecError: the parameter cannot be solved for, or the budget is not known.
         Infeasible: no noise meets the budget.
     """
     name, last = name_of(str(question.solve).replace("-", "_")), ledger.entries[-1]
@@ -380,8 +380,8 @@ def _solved(ledger: Ledger, question: Question, chained: bool) -> tuple[tuple[st
 def _least_noise(excess: Callable[[float, bool], float], name: str, start: float) -> float:
     """Return the least noise found with excess <= 0.
 
-    The search is among rough upper bounds, which are quick and mostly as good. Where they cost noise, so that a little
-    less still keeps the budget by the fine bound, the fine one goes on from there.
+    The search uses a rough upper bound first, which is quick and mostly as good. If slightly less noise still meets the
+    budget by the fine bound, the search continues with that one.
 
     Raises:
         Infeasible: no noise meets the budget.
@@ -398,7 +398,7 @@ def _least_noise(excess: Callable[[float, bool], float], name: str, start: float
 
 
 def _excess(total: Total, epsilon: float, log_delta: float, rough: bool = False) -> float:
-    """Return a number that is <= 0 where the total keeps the budget; with ``rough`` it may be > 0 there as well."""
+    """Return a number that is <= 0 if the total keeps the budget; with ``rough`` it may be > 0 even then."""
     if isinstance(total.guarantee, Rdp):
         return total.guarantee.epsilon(log_delta).value - epsilon
     if isinstance(total.guarantee, Composition):
@@ -409,7 +409,7 @@ def _excess(total: Total, epsilon: float, log_delta: float, rough: bool = False)
 
 
 def _as_solved(row: Result, solved: tuple[str, float], question: Question) -> Result:
-    """Return a row of epsilon as one of the noise that was solved for; the epsilon reached is a detail."""
+    """Return the row of epsilon as a row of the noise that was solved for, with the epsilon as a detail."""
     name, value = solved
     details = {**(row.details or {}), "achieved": {"epsilon": row.value}}
     return row._replace(quantity=name, value=value, epsilon=question.epsilon, details=details)
@@ -419,9 +419,9 @@ def _as_solved(row: Result, solved: tuple[str, float], question: Question) -> Re
 
 
 def _remaining(ledger: Ledger, chosen: Sequence[Chosen], question: Question, chained: bool) -> dict[str, float]:
-    """Return what one more release about all records may take: its epsilon if it is pure, and its mu; rounded down.
+    """Return what is left for one more release about all records: a pure epsilon, and a mu; rounded down.
 
-    mu is told where the total has a formula: with a lattice it would take longer than all the rest.
+    mu is returned only where the total has a formula: with a lattice it would take longer than everything else.
     """
     epsilon, log_delta = question.safe_epsilon, question.safe_log_delta
     size = ledger.group_size * (2 if chained else 1)
@@ -450,7 +450,7 @@ def _remaining(ledger: Ledger, chosen: Sequence[Chosen], question: Question, cha
 
 
 def _largest(keeps: Callable[[float], bool], low: float, high: float) -> float:
-    """Return the greatest value found that keeps the budget, to a thousandth; 0 where not even the least does."""
+    """Return the largest value that keeps the budget, to a relative 1e-3; 0 where not even the least does."""
     if not low < high or not keeps(low):
         return 0.0
     for _ in range(_REMAINING):

@@ -1,12 +1,9 @@
-"""Solving for a parameter of the run, bound by bound, such that an attacker can do no more than is stated.
+"""Solving for a parameter of the run, bound by bound, so that an attacker's success stays within stated targets.
 
-Solving for a parameter such that an attacker can do no more than is stated: the targets, and how far a run is off.
+Each bound is solved by the upper bounds on risk of `dpcalc.notions.trade_off`. The returned value was evaluated itself,
+so a search can err on the safe side only.
 
-Of every bound the value is sought for which what it proves keeps all targets, by the upper bounds of
-`dpcalc.notions.trade_off`. The value that is told was evaluated itself, so that a search can end too far on the safe
-side and never on the other.
-
-Bounds that take tens of milliseconds an evaluation: they are asked no more than the best guarantee makes useful.
+`floor_near` and `refuse_unless_better` compare slow bounds with the best guarantee, in few evaluations.
 """
 
 from __future__ import annotations
@@ -40,10 +37,10 @@ from dpcalc.version import __version__
 
 
 def achieved(guarantee: Guarantee, targets: Sequence[Target], *, rough: bool = False) -> dict[str, float]:
-    """Return what a guarantee leaves of each target, rounded up; ``rough`` ones are a little larger, and cheaper.
+    """Return an upper bound on the risk of each target; ``rough`` bounds are slightly larger, and cheaper.
 
     Raises:
-        NotApplicable: it has no curve.
+        NotApplicable: the guarantee has no trade-off curve.
     """
     if not guarantee.has_curve:
         raise NotApplicable("has no curve from which a risk follows", "solve with epsilon and delta")
@@ -55,9 +52,9 @@ def achieved(guarantee: Guarantee, targets: Sequence[Target], *, rough: bool = F
 
 
 def excess_over(guarantee: Guarantee, targets: Sequence[Target], *, rough: bool = False) -> float:
-    """Return a number that is <= 0 exactly where what the guarantee leaves keeps all targets.
+    """Return a number that is <= 0 exactly where the guarantee keeps all targets.
 
-    A limit is lowered by a hair, so that the rounding of a typed decimal cannot help.
+    Each limit is lowered by one ulp, since its double may be above the decimal that was typed.
     """
     reached = achieved(guarantee, targets, rough=rough)
     return max(_excess(reached[target.key], math.nextafter(target.limit, 0.0)) for target in targets)
@@ -70,13 +67,13 @@ def _excess(value: float, limit: float) -> float:
 
 
 def like_budget(targets: Sequence[Target]) -> tuple[float, float]:
-    """Return an (epsilon, ln delta) that Gaussian privacy meets where it meets the targets, to start a search from."""
+    """Return an (epsilon, ln delta) about as strict as the targets under Gaussian privacy, to start a search."""
     mu = max(1e-9, min(_mu_of(target) for target in targets))
     return mu, gaussian.log_delta(mu=mu, epsilon=mu)
 
 
 def _mu_of(target: Target) -> float:
-    """Return about the largest mu that keeps a target; 0 where none does."""
+    """Return approximately the largest mu that keeps a target; 0 where none does."""
     if target.name == "success":
         assert target.at is not None
         even = max(target.at, 1.0 - target.at)
@@ -89,14 +86,14 @@ def _mu_of(target: Target) -> float:
 
 
 class _RiskProblem(Problem):
-    """A problem whose budget is what an attacker may do."""
+    """A problem whose budget is a list of targets for an attacker's success."""
 
     def _excess(self, value: float) -> float:
         return excess_over(self.guarantee_at(value), self.question.targets, rough=True)
 
 
 def solve_for_risk(asked: Application, unknown: str) -> Result:
-    """Return the value of the unknown with which the bound keeps what an attacker can do within the targets.
+    """Return the value of the unknown with which the bound keeps the targets.
 
     Raises:
         NotApplicable: the bound is no guarantee of this run, has no curve, or is not monotone in the parameter.
@@ -126,13 +123,13 @@ def solve_for_risk(asked: Application, unknown: str) -> Result:
 
 
 def _for_any(problem: Problem) -> float | None:
-    """Return the least private value, where a bound that does not take the unknown keeps the targets even with that.
+    """Return the least private value, for a bound that does not take the unknown and keeps the targets even there.
 
-    None where the unknown matters all the same, through something that follows from it.
+    None where the unknown still matters, through a parameter that follows from it.
 
     Raises:
-        NotApplicable: nothing is said of a number of records or steps that the bound does not take.
-        Infeasible: it misses the targets whatever the unknown is.
+        NotApplicable: the unknown is an integer, such as the number of records.
+        Infeasible: the bound misses the targets whatever the unknown is.
     """
     unknown, direction = problem.unknown, problem.direction
     if direction.integer:
@@ -146,7 +143,7 @@ def _for_any(problem: Problem) -> float | None:
 
 
 def _searched(problem: Problem) -> float:
-    """Return the cheapest value of the unknown that keeps the targets when asked again.
+    """Return the cheapest value of the unknown that keeps the targets when evaluated.
 
     Raises:
         Infeasible: there is none.
@@ -165,16 +162,16 @@ _HINT = "more noise, or a larger limit"
 
 
 def _missed(problem: Problem, value: float) -> str:
-    """Return the first target, and what is reached of it with a value of the unknown."""
+    """Return the first target, and the risk that a value of the unknown leaves."""
     target = problem.question.targets[0]
     return f"{target.text}: it is {achieved(problem.guarantee_at(value), [target])[target.key]:.6g}"
 
 
 def _nudged_within(problem: Problem, value: float) -> float:
-    """Return a value at or next to this one that keeps the targets when asked again.
+    """Return this value, or one next to it, that keeps the targets when evaluated.
 
     Raises:
-        Infeasible: there is none next to it.
+        Infeasible: there is none.
     """
 
     def kept() -> bool:
@@ -195,24 +192,24 @@ COMPARABLE = frozenset({"epsilon", *NOISE_SCALES})
 
 _SHARES, _HALVINGS = (0.999, 0.97, 0.9, 0.7, 0.4, 0.1, 0.01), 4
 _USUAL_POWER, _LEAST_POWER = 1.5, 0.1
-_SURELY, _UNSURE = 0.998, 0.2  # a share that is estimated is not farther off than so many times the way to it
-_BEYOND = 1.001  # what nothing true rules out of the best guarantee
+_SURELY, _UNSURE = 0.998, 0.2  # a secant errs by at most 0.2 of its log distance to a share ruled out, and 0.2%
+_BEYOND = 1.001  # a lower bound above this multiple of the best guarantee contradicts it
 _WORTHWHILE = 0.99  # a gain of 1%
-_CLEARLY = 0.8  # what is likely to be so much less than that need not be asked there
+_CLEARLY = 0.8  # an estimate this far below the worthwhile epsilon needs no evaluation
 
 
 def floor_near(guarantee: Result, asked: Application, unknown: str) -> Result:
-    """Return a value near below the best guarantee that a slow lower bound rules out, found in few steps.
+    """Return a value just below the best guarantee that a slow lower bound rules out, found in few evaluations.
 
     Raises:
-        Disproved: it rules out the guarantee itself.
-        NotApplicable: it rules out none within a factor 100.
+        Disproved: the bound rules out the guarantee itself.
+        NotApplicable: the bound rules out no value within a factor of 100.
     """
     best, bound, run, question = guarantee.value, asked.bound, asked.run, asked.question
     epsilon, log_delta = asked.budget
 
     def excess(share: float) -> float:
-        """Return the logarithm of -ln delta over what it has to be: below 0 where the share is ruled out."""
+        """Return the logarithm of the ratio of -ln delta to that asked for; below 0 where the share is ruled out."""
         if unknown == Quantity.EPSILON:
             value = guarantee_of(bound, run).log_delta(share * best).value
         else:
@@ -233,9 +230,9 @@ def floor_near(guarantee: Result, asked: Application, unknown: str) -> Result:
 
 
 def _largest_ruled_out(excess: Callable[[float], float]) -> float:
-    """Return the share of a grid that is ruled out, by its own evaluation, and the next one is not.
+    """Return the largest share of a grid that is ruled out; it was evaluated itself.
 
-    Secants lead to it: -ln delta is about in proportion to a power of the share.
+    Secant steps search for it: -ln delta is roughly proportional to a power of the share.
 
     Raises:
         NotApplicable: none is ruled out.
@@ -265,7 +262,7 @@ def _largest_ruled_out(excess: Callable[[float], float]) -> float:
 
 
 def _neighbours(share: float) -> tuple[float, float]:
-    """Return two neighbours of the grid, between which the share is; the first two where it is below both."""
+    """Return the two neighbours on the grid that enclose the share, or the two smallest if it is below all."""
     place = next((place for place, low in enumerate(_SHARES) if low <= share), len(_SHARES) - 1)
     low, enough = _SHARES[place], _SHARES[max(place - 1, 0)]
     for _ in range(_HALVINGS):
@@ -275,7 +272,7 @@ def _neighbours(share: float) -> tuple[float, float]:
 
 
 def _contradiction(guarantee: Result, asked: Application) -> str:
-    """Return the report of a guarantee and a lower bound of which one is wrong."""
+    """Return the report of a guarantee and a lower bound that contradict each other."""
     import platform
 
     run, question = asked.run, asked.question
@@ -293,7 +290,7 @@ def _contradiction(guarantee: Result, asked: Application) -> str:
 
 
 def refuse_unless_better(asked: Application, unknown: str, results: Sequence[Result]) -> None:
-    """Raise NotApplicable unless a bound would better the best guarantee by 1%, if what it demands were promised."""
+    """Raise NotApplicable unless a bound would beat the best guarantee by 1% if its unmet assumptions were promised."""
     guaranteed = [result.value for result in results if result.guarantee]
     if not guaranteed or unknown not in COMPARABLE:
         return

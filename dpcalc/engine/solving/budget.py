@@ -43,17 +43,17 @@ from dpcalc.theorems.record import Theorem
 Excess = Callable[[float], float]
 """By how much a value of the unknown misses the budget; <= 0 where it meets it."""
 
-_NEAR = 0.02  # the excess of ln delta where a guess is good enough
-_FAR = 50.0  # an excess that says nothing of how far the solution is
-_OFF, _HALVINGS = 2.0, 4  # an excess that shows a guess to be off, and how often a factor of 2 is halved: to 1.04
-_MANY = 256  # the search for a whole number below this takes few evaluations
-_STEEPEST = 16.0  # a step moves epsilon by no more than so many times its own length, as a rule
+_NEAR = 0.02  # an excess of ln delta at which a guess is good enough
+_FAR = 50.0  # secants are useless from an excess this large
+_OFF, _HALVINGS = 2.0, 4  # an excess that needs a better guess, and the halvings of a factor of 2, to 1.04
+_MANY = 256  # the search for an integer below this takes few evaluations
+_STEEPEST = 16.0  # a relative step in the unknown rarely changes epsilon by more than 16 times as much
 _STEEP = 100.0  # the search does not distinguish larger excesses of ln delta
 NUDGES = 24
-_SMALLEST, _STRIDE = 1e-12, 8.0  # the smallest epsilon that is tried, and how far apart the first ones are
-_ROUNDED = 5e-7  # pairs that are made for a delta are not smooth in the run to much less than this
+_SMALLEST, _STRIDE = 1e-12, 8.0  # the smallest epsilon that is tried, and the ratio of the first ones
+_ROUNDED = 5e-7  # pairs built for one delta are smooth in the run only to about this relative width
 _OF_THE_RECORDS = {"index": 0, "window": 1}
-"""Positions, and how many of the records they fall short of at most."""
+"""Position -> by how much its largest value is below the number of records."""
 
 _LIMITED_BY_CURVATURE = frozenset({"step_size", "strong_convexity"})
 
@@ -115,11 +115,7 @@ def as_multiplier(solution: Result, run: Run) -> Result:
 
 
 def refuse_unsolvable(problem: Problem) -> None:
-    """Refuse a bound that is not solved for the parameter.
-
-    Raises:
-        NotApplicable: it is not.
-    """
+    """Raise NotApplicable for a bound that cannot be solved for the parameter."""
     bound, unmet = problem.bound, problem.unmet
     if problem.exact and bound.slow and unmet:
         raise NotApplicable("demands what is not promised: " + "; ".join(unmet), "promise it")
@@ -136,10 +132,10 @@ def refuse_unsolvable(problem: Problem) -> None:
 
 
 def _nudged(problem: Problem, value: float, epsilon: float, log_delta: float) -> tuple[float, Guarantee, Answer]:
-    """Return a value that meets the budget when asked again, what is proved for it, and the epsilon that it has.
+    """Return a value next to this one that meets the budget when evaluated, with its guarantee and its epsilon.
 
-    A sum of many terms is monotone only to its rounding, so that the value found may miss the budget by a hair. Where
-    an evaluation is costly, none is made after steps that together are too short for what is missing.
+    A sum of many terms is monotone only up to rounding, so the value found may just miss the budget. Slow bounds are
+    not evaluated after steps that are too short to make up for the missing epsilon.
     """
     step = UNIT * (FINE if problem.bound.slow else 4.0) * (1.0 if problem.direction.more_is_private else -1.0)
     achieved = problem.guarantee_at(value)
@@ -158,13 +154,13 @@ def _nudged(problem: Problem, value: float, epsilon: float, log_delta: float) ->
 
 
 def _independent(problem: Problem) -> Result | None:
-    """Return the result of a bound that does not take the unknown: any value will do if the least private one does.
+    """Return the result of a bound that does not take the unknown: any value meets the budget, or none does.
 
-    None where the unknown matters all the same, through something that follows from it.
+    None where the unknown still matters, through a parameter that follows from it.
 
     Raises:
-        NotApplicable: the bound is no guarantee.
-        Infeasible: it misses the budget whatever the unknown is.
+        NotApplicable: the bound is no guarantee, or the unknown is an integer.
+        Infeasible: the bound misses the budget whatever the unknown is.
     """
     bound, question, unknown, direction = problem.bound, problem.question, problem.unknown, problem.direction
     if direction.integer or not bound.guarantee or problem.unmet:
@@ -189,17 +185,17 @@ def _independent(problem: Problem) -> Result | None:
 
 
 def _has_tiny_units(problem: Problem) -> bool:
-    """Return whether gradients are so short that little noise may be too little: a value is then no sign of any."""
+    """Return whether gradients are so short that even the least noise searched may be too little."""
     lipschitz = problem.run.value("lipschitz") or 1.0
     return problem.unknown in NOISE_SCALES and lipschitz < 1e-100
 
 
 def range_of(problem: Problem, value: float) -> dict[str, Any]:
-    """Return the detail ``holds``: between which values the budget is met, where that is not the whole side of one.
+    """Return the detail ``holds``: the range of values that meet the budget, unless all beyond the solution do.
 
     Steps longer than 2/(smoothness + strong_convexity) contract less again. A batch size is found among the divisors of
-    the records, and another one may leave a short batch, whose records weigh more: nothing is said of it. Nor is of
-    other bands where groups are drawn from: no order of them is proved.
+    the records. Another one may leave a short batch, whose records weigh more, so the result covers this value alone.
+    The same goes for bands with sampling: privacy is not proved to be monotone in them.
     """
     if (alone := _ALONE.get(problem.unknown)) and alone(problem.run):
         return {"holds": {"from": value, "to": value}}
@@ -217,11 +213,11 @@ _ALONE: dict[str, Callable[[Run], bool]] = {
     "batch_size": lambda run: True,
     "bands": lambda run: run.sampling is not None,
 }
-"""Parameters of which one value says nothing of its neighbours, and of which runs that is so."""
+"""Parameter -> whether a solution for a run covers this value alone, and not its neighbours."""
 
 
 def holds_at(problem: Problem, value: float) -> bool:
-    """Return whether a bound that does not take the unknown speaks of runs with this value of it."""
+    """Return whether a bound that does not take the unknown applies to runs with this value of it."""
     try:
         problem.guarantee_at(value)
     except DpcalcError:
@@ -248,12 +244,12 @@ def _unreachable(problem: Problem, error: Infeasible) -> Infeasible:
 
 
 def _epsilon_beyond(missed: float, profile: Profile, log_delta: float) -> float:
-    """Return a little more than the least epsilon at ln delta, which is above ``missed``; inf if above 1e300."""
+    """Return slightly more than the epsilon at ln delta, which is above ``missed``; inf if above 1e300."""
     if profile.hints.budget is not None:
         return profile.asked((), ROUGH).epsilon(log_delta).value
 
     def excess(epsilon: float) -> float:
-        # Where delta ends in a step, a search does best by halves.
+        # Where delta ends in a step, bisection works best, and clipping leads to it.
         return min(1.0, max(-1.0, profile.excess(epsilon, log_delta)))
 
     low, high = missed, max(1.0, _STRIDE * missed)
@@ -261,7 +257,7 @@ def _epsilon_beyond(missed: float, profile: Profile, log_delta: float) -> float:
         low, high = high, _STRIDE * high
         if high > 1e300:
             return math.inf
-    # Downwards: where delta is far below the budget a walk ends soon, and where it is above it is long.
+    # The search goes down: evaluations end early where delta is far below the budget, and take long where it is above.
     while high / _STRIDE > max(low, _SMALLEST) and excess(high / _STRIDE) <= 0.0:
         high /= _STRIDE
     return least(excess, max(low, high / _STRIDE), high, ulps=ROUGH)
@@ -288,9 +284,9 @@ def search(problem: Problem) -> float:
 
 
 def _by_normal_laws(problem: Problem, guess: float) -> float:
-    """Return a better guess where this one is far off, as where hidden iterates cost far less than their composition.
+    """Return a better guess where this one is far off, as when hidden iterates cost far less than their composition.
 
-    A normal approximation of the loss tells on which side the solution is, in a tenth of the time of an answer.
+    A normal approximation of the loss shows on which side the solution is, in a tenth of the time of an answer.
     """
     epsilon, log_delta = problem.budget
     direction = problem.direction
@@ -315,10 +311,10 @@ def _by_normal_laws(problem: Problem, guess: float) -> float:
 
 
 def likely_noise_std(bound: Theorem, run: Run, question: Question) -> float | None:
-    """Return about the noise_std with which a composition of samples meets a budget; None where it has no guess.
+    """Return an estimate of the noise_std with which a composition of sampled steps meets a budget, or None.
 
-    No law is composed, so that it is no guarantee, and advice alone: it takes a hundredth of the time of a solution.
-    It is a function of the run and the budget, which are public.
+    It composes no privacy loss distribution, so it is advice, not a guarantee; it takes a hundredth of the time of a
+    solution. It depends on the run and the budget alone, which are public.
     """
     problem = Problem(bound, run, question, "noise_std")
     if not problem.takes or bound.gives is not Composition or not (question.epsilon and question.log_delta):
@@ -339,7 +335,7 @@ def likely_noise_std(bound: Theorem, run: Run, question: Question) -> float | No
 
 
 def _width(problem: Problem, guess: float) -> float | None:
-    """Return how near to the solution secants end; None where the bound is smooth in the unknown."""
+    """Return the relative accuracy of secants; None where the bound is smooth in the unknown."""
     if problem.bound.gives is not Composition:
         return None
     guarantee = problem.guarantee_at(guess)
@@ -370,7 +366,7 @@ def _search_whole(problem: Problem) -> int:
 
 
 def _whole_guess(problem: Problem, low: int, high: int) -> int | None:
-    """Return about the solution where a bound is costly, by few or cheap evaluations; None where there is no guess."""
+    """Return an approximate solution for a costly bound, by few or cheap evaluations; None where there is no guess."""
     if problem.bound.gives is not Composition:
         return roughly(problem.excess, max(low, 1), high, 0.0) if problem.bound.slow else None
     epsilon, log_delta = problem.budget
@@ -386,7 +382,7 @@ def _whole_guess(problem: Problem, low: int, high: int) -> int | None:
 
 
 def _nearer(rough: Excess, excess: Excess, guess: int, low: int, high: int) -> int:
-    """Return a better guess where the solution is a large number: by secants on coarse lattices, then on fine ones."""
+    """Return a better guess of a large integer, by secants on coarse lattices and then on fine ones."""
     rough, further = functools.cache(rough), min(high, guess + guess // 64)
     slope = (rough(further) - rough(guess)) / math.log(further / guess)
     guess = by_secants(rough, guess, low, high, slope, within=1e-4)
@@ -394,13 +390,13 @@ def _nearer(rough: Excess, excess: Excess, guess: int, low: int, high: int) -> i
 
 
 def _about(problem: Problem) -> Excess:
-    """Return the excess for a search that is near its end: coarse lattices, which tell all else, are not asked."""
+    """Return the excess for a search that is near its end, where coarse lattices cannot decide and are skipped."""
     epsilon, log_delta = problem.budget
     return lambda value: problem.guarantee_at(value).excess(epsilon, log_delta)
 
 
 def _rough(problem: Problem) -> Callable[[float], float] | None:
-    """Return about the excess of a composition, from a coarse lattice; None where that says little."""
+    """Return the approximate excess of a composition, from a coarse lattice; None where epsilon is 0."""
     epsilon, log_delta = problem.budget
     if not epsilon > 0.0:
         return None
@@ -412,9 +408,9 @@ def _rough(problem: Problem) -> Callable[[float], float] | None:
 
 
 def _is_out_of_reach(problem: Problem, high: int) -> bool:
-    """Return whether even the highest value misses the budget: a costly bound is not asked about all the others then.
+    """Return whether even the highest value misses the budget, to spare a costly bound the search.
 
-    Where the bound says nothing of that value the search goes on, and may end before it.
+    False where the bound does not apply at that value: a smaller one may do.
     """
     if not (problem.direction.more_is_private and problem.bound.slow) or problem.bound.gives is Composition:
         return False
@@ -439,7 +435,7 @@ def _search_among(values: Sequence[int], problem: Problem) -> int:
 
 
 def _choices(problem: Problem) -> Sequence[int] | None:
-    """Return the values that are tried where not all are: no batch is left short, no pass is, and no group."""
+    """Return the values to try, or None for all integers; they leave no short batch, pass or group."""
     choose = _CHOICES.get(problem.unknown)
     return None if choose is None else choose(problem)
 
@@ -463,15 +459,16 @@ _CHOICES: dict[str, Callable[[Problem], Sequence[int] | None]] = {
 
 
 def _divisors(number: int) -> list[int]:
-    """Return the divisors up to a million, and those that go with them."""
+    """Return the divisors up to a million, and their cofactors."""
     small = [d for d in range(1, min(math.isqrt(number), 10**6) + 1) if number % d == 0]
     return sorted({*small, *(number // d for d in small)})
 
 
 def _better_guess(problem: Problem, guess: float, excess: float) -> float:
-    """Return a better guess where the guess has this excess of ln delta: as much off as for what it reaches.
+    """Return a better guess, given the excess of ln delta at this one.
 
-    Where nothing better is known it is a hundredth further to the side on which the solution lies.
+    The estimator is assumed to err by the same factor at the delta that the guess reaches. Where that fails, the guess
+    moves by 1% toward the solution.
     """
     log_delta = problem.question.safe_log_delta + excess
     reached = _guess(problem, log_delta) if abs(excess) < _FAR and log_delta < -1e-3 else None
@@ -481,7 +478,7 @@ def _better_guess(problem: Problem, guess: float, excess: float) -> float:
 
 
 def _guess(problem: Problem, log_delta: float | None = None) -> float | None:
-    """Return about what sampled steps need, whose composition is costly; None where there is no guess."""
+    """Return an approximate solution for sampled steps, whose composition is costly; None where there is none."""
     run, question = problem.run, problem.question
     log_delta = question.safe_log_delta if log_delta is None else log_delta
     if run.algorithm.clipped and problem.bound.gives is Composition:
@@ -502,9 +499,9 @@ def _guess(problem: Problem, log_delta: float | None = None) -> float | None:
 
 
 def _outside(problem: Problem, value: float) -> float:
-    """Return a value as near to a solution as the search ends, on the side where the budget is missed.
+    """Return a value next to the solution of a lower bound that misses the budget.
 
-    That is what a lower bound says: nothing short of it is enough. The solution itself is where the budget is met.
+    A lower bound shows that nothing short of this value is enough; the solution itself meets the budget.
 
     Raises:
         NotApplicable: there is no such value in the range.
@@ -528,7 +525,7 @@ def start_of(problem: Problem) -> float:
 
 
 def _longest(problem: Problem) -> float:
-    """Return the largest value worth trying: the smoothness, or the step size past which steps contract less."""
+    """Return the largest value worth trying: the smoothness, or the step size beyond which steps contract less."""
     beta = problem.run.smoothness or 0.0
     if problem.unknown == "strong_convexity":
         return beta or 1.0

@@ -18,16 +18,16 @@ _THROUGH = {
     "window": "index",
     "epochs": "steps",
 }
-"""The parameter of a theorem through which another one acts."""
+"""A parameter -> the parameter of a theorem through which it acts."""
 
 
 class Problem(Application):
-    """A bound, and the parameter of the run that is to be such that the bound meets the budget.
+    """A bound, and the parameter of the run to solve for so that the bound meets the budget.
 
     Attributes:
         unknown: the parameter.
-        excess: value of the unknown -> by how much it misses what is asked; each value is evaluated once.
-        guarantee_at: value of the unknown -> what the bound proves for it.
+        excess: value of the unknown -> by how much it misses the budget; each value is evaluated once.
+        guarantee_at: value of the unknown -> the bound's guarantee.
     """
 
     def __init__(self, bound: Theorem, run: Run, question: Question, unknown: str) -> None:
@@ -50,12 +50,12 @@ class Problem(Application):
 
     @property
     def exact(self) -> bool:
-        """Whether a value found by the search needs no correction: a whole number does not."""
+        """Whether a value found by the search needs no correction: an integer does not."""
         return self.direction.integer
 
     @property
     def width(self) -> int:
-        """How near to the solution a search over this bound ends, in representable numbers."""
+        """The accuracy of a search over this bound, in representable numbers."""
         if self.bound.slow:
             return ROUGH if self.unmet else COARSE
         if self.question.targets:  # a curve is asked at many epsilons each time
@@ -63,12 +63,12 @@ class Problem(Application):
         return 4 if self.bound.gives in (Gdp, Profile) else WIDE
 
     def _guarantee_at(self, value: float) -> Guarantee:
-        """Return what the bound proves for a value of the unknown."""
+        """Return the bound's guarantee for a value of the unknown."""
         changed = self.run.replacing(**{self.unknown: int(value) if self.direction.integer else value})
         return guarantee_of(self.bound, changed, self.question.orders)
 
     @property
     def takes(self) -> bool:
-        """Whether the bound takes the unknown, or something that follows from it."""
+        """Whether the bound takes the unknown, or a parameter through which it acts."""
         parameters = self.bound.parameters
         return self.unknown in parameters or _THROUGH.get(self.unknown) in parameters

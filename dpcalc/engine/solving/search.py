@@ -10,8 +10,8 @@ from dpcalc.errors import Infeasible
 from dpcalc.numerics.roots import greatest, least
 
 _LOWEST, HIGHEST = 1e-150, 1e150
-_SECANTS, _LONGEST = 10, 0.7  # steps, and the longest of them in the logarithm
-_BEGUN = 2e-4  # a step in the logarithm, from which on a search goes on with exact values
+_SECANTS, _LONGEST = 10, 0.7  # the number of secant steps, and the longest of them in the logarithm
+_BEGUN = 2e-4  # after a step this short in the logarithm, a search continues with exact values
 _STRIDE = 1.5
 
 
@@ -44,8 +44,7 @@ DIRECTIONS: dict[str, Direction] = {
     "sample_rate": Direction(False, low=1e-15, high=1.0),
     "schedule_factor": Direction(True, low=1e-6, high=1e6),
 }
-"""Parameters that can be solved for: the largest value that meets the budget where more is less private, or the least.
-"""
+"""Parameters that can be solved for: the least value that meets the budget where more is private, else the largest."""
 
 
 def extreme(
@@ -89,22 +88,22 @@ def near(
     rough: Callable[[float], float] | None = None,
     width: float | None = None,
 ) -> float:
-    """Return what `extreme` does for a smooth excess, by few evaluations, from a value that is near.
+    """Solve as `extreme` does, in few evaluations, for a smooth excess and a start near the solution.
 
-    Secant steps in the logarithms lead to a point that meets the budget, and misses what the secant takes for the
-    solution by less than the width. Where they do not, the search goes on from there by brackets.
+    Secant steps in the logarithm end at a point that meets the budget and is within the width of the secant's root. If
+    they fail, the search continues by brackets.
 
     Args:
         excess, direction, ulps: as for `extreme`.
         start: near the solution.
         second: the value to try next, from the excess at the first.
-        rough: about the excess, in less time: the search begins with it.
-        width: how near to the solution secants end, relatively; None for nearer than a bracket, which costs little.
+        rough: a cheaper approximation of the excess; the search begins with it.
+        width: the relative accuracy of the secants; None for finer than the final bracket, at little cost.
 
     Raises:
         Infeasible: no value in the range meets the budget.
     """
-    aim = 0.125 if width is None else 0.5  # of the width: where values are costly, few should miss
+    aim = 0.125 if width is None else 0.5  # of the width: costly evaluations should rarely miss
     width = ulps * 2.0**-56 if width is None else width
     safe = 1.0 if direction.more_is_private else -1.0
     begun = by_rough_secants(rough, direction, start, second) if rough is not None else None
@@ -137,10 +136,7 @@ def near(
 def by_rough_secants(
     rough: Callable[[float], float], direction: Direction, start: float, second: Callable[[float], float]
 ) -> tuple[float, float] | None:
-    """Return a value that is near the solution, and the slope there in the logarithm, by secant steps.
-
-    None where they do not lead to one.
-    """
+    """Return a value near the solution, and the slope there in the logarithm, by secant steps; None where they fail."""
     safe = 1.0 if direction.more_is_private else -1.0
     last, before = start, rough(start)
     x = second(before)
@@ -160,7 +156,7 @@ def by_rough_secants(
 
 
 def unbounded(value: float, direction: Direction) -> bool:
-    """Return whether a solution lies at the far end of the range searched: any value would do."""
+    """Return whether a solution is at the far end of the range, so that any value meets the budget."""
     if direction.integer or direction.low > _LOWEST:
         return False
     return value <= 256.0 * _LOWEST if direction.more_is_private else value >= HIGHEST / 256.0
@@ -169,10 +165,10 @@ def unbounded(value: float, direction: Direction) -> bool:
 def extreme_integer(
     excess: Callable[[int], float], direction: Direction, low: int, high: int, guess: int | None = None
 ) -> int:
-    """Return the cheapest whole value in [low, high] with excess(value) <= 0.
+    """Return the cheapest integer in [low, high] with excess(value) <= 0.
 
     Doubling steps from ``low``, or from a guess, until the verdict changes, then bisection: small answers cost few,
-    cheap evaluations. The first step from a guess is about as long as the guess may be off where it is good.
+    cheap evaluations. The first step from a guess is as long as the error of a good guess.
 
     Raises:
         Infeasible: not even the most private end meets the budget.
@@ -214,10 +210,10 @@ def extreme_integer(
 
 
 def roughly(excess: Callable[[int], float], low: int, high: int, near: float) -> int | None:
-    """Return a whole value whose excess is about 0, by few evaluations of what is monotone; None where none is found.
+    """Return an integer near the root of a monotone excess, in few evaluations; None where none is found.
 
-    Steps by a factor of 16 from ``low`` >= 1 until the sign changes, then false position in the logarithm; where one
-    end stays, the bracket is halved.
+    Steps by a factor of 16 from ``low`` >= 1 until the sign changes, then false position in the logarithm; when the
+    same end moves twice, the bracket is halved.
     """
     before, value = low, low
     at_before = at = excess(low)
@@ -249,14 +245,14 @@ def roughly(excess: Callable[[int], float], low: int, high: int, near: float) ->
 def by_secants(
     excess: Callable[[int], float], guess: int, low: int, high: int, slope: float, within: float = 0.0
 ) -> int:
-    """Return a whole value in [low, high], at most one from where secants put the zero of ``excess``, by few of them.
+    """Return an integer in [low, high] near the root of ``excess``, by a few secant steps.
 
     Args:
         excess: monotone.
         guess: where to begin, at least 1.
         low, high: the ends of the range, at least 1.
-        slope: about its derivative in the logarithm of the value.
-        within: a relative distance from there that is near enough.
+        slope: the approximate derivative of the excess in the logarithm of the value.
+        within: the relative length of a step after which the search ends; a step of 1 ends it in any case.
     """
     before: tuple[int, float] | None = None
     for _ in range(_SECANTS):
@@ -275,5 +271,5 @@ def by_secants(
 
 
 _TRIES = 24
-CLOSE = 1e-8  # relative, to which secants find a large number
+CLOSE = 1e-8  # the relative accuracy to which secants find a large integer
 _FAR = 50.0

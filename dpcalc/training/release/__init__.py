@@ -1,1 +1,1 @@
-"""From a budget to a model: carrying out what was accounted, measuring it, and the model file."""
+"""From a budget to a model: execution of the accounted run, metrics, and the model file."""

@@ -1,12 +1,12 @@
-"""Noisy counts that correct the temperature of a classifier: one more thing that a run asks of its records.
+"""Noisy counts that correct the temperature of a classifier.
 
-A record's score stands for an answer, right or wrong, at one of three sizes: |score|, or for several classes the
-distance of the best score from the second. It adds 1 to one of six counts: a vector of norm 1, which depends on that
-record and on the released weights alone. So noise of n sigma/L on every count is as private as a step of noisy gradient
-descent, whose sum of gradients of norm at most L has noise of n sigma. Each of several such sums is accounted as such a
-step, after those of the descent (`docs/method.md`), and their mean is used.
+The score of a record predicts its label, right or wrong, at one of three sizes: |score|, or for several classes the
+distance of the best score from the second. So a record adds 1, or its class's weight below 1, to one of six counts: a
+vector of norm at most 1, which depends on that record and on the released weights alone. Noise n sigma/L on every count
+is thus as private as a step of noisy gradient descent, whose sum of gradients of norm at most L has noise n sigma. Each
+of several such sums is accounted as such a step, after those of the descent (`docs/method.md`), and their mean is used.
 
-The weights and the rows are cut, so that their products are sums without rounding errors, in any order.
+Weights and rows are rounded to a grid, so that scores have no rounding errors, whatever the order of the sum.
 """
 
 from __future__ import annotations
@@ -30,39 +30,39 @@ from dpcalc.training.run.rounding import Rounding
 Array = NDArray[np.float64]
 
 _ENDS, _MIDDLES = np.array([0.8, 2.2]), np.array([0.4, 1.4, 3.2])
-"""Between the three sizes of a score, and what stands for each.
+"""The ends between the three sizes of a score, and a typical value for each.
 
-Two sizes do not tell how far the largest scores must move, and the noise of more costs what they tell.
+Two sizes cannot show how far the largest scores must move; with more, the noise outweighs the gain.
 """
 
 _USUAL, _SPREAD = 0.15, 0.5
-"""The logarithm of the correction: where it is on average, and how much it differs between tables."""
+"""Mean and standard deviation of the logarithm of the correction, over data sets."""
 
 _THIRD = 0.2
-"""What is taken off the log-odds of the best class of several over the second, for records of all others."""
+"""Subtracted from the log-odds of the best of several classes over the second, to allow for the other classes."""
 
 _MOVES = np.linspace(-2.0, 3.0, 251)
 """The logarithms of the correction that are compared."""
 
-_PIECE = 1 << 16  # entries looked at together
+_PIECE = 1 << 16  # entries of a block
 _CELLS = 2.0**52  # of a grid
 
 
 def temperature(
     how: Calibrating, plan: Plan, problem: Problem, weights: Array, source: Source, rounding: Rounding | None
 ) -> float | None:
-    """Return what scores are divided by; where records are counted, by the last noisy sums of an accounted run.
+    """Return the temperature that scores are divided by, corrected by the last noisy sums of an accounted run, if any.
 
     Args:
-        how: the public temperature, and how many noisy sums of counts there are.
+        how: the public temperature, and the number of noisy sums of counts.
         plan: of the descent.
-        problem: the training records, within the bounds that are accounted.
+        problem: the training records, within the accounted bounds.
         weights: as released, shape (d,) or (d K,).
         source: of the noise.
         rounding: of noisy sums.
 
     Returns:
-        None where scores stay what they are.
+        None where scores stay as they are.
 
     Raises:
         NotApplicable: iterates stay hidden.
@@ -83,7 +83,7 @@ def temperature(
 
 
 def answers(problem: Problem, weights: Array, temperature: float) -> Array:
-    """Return the numbers of wrong and of right answers at every size of the score, shape (2, 3), exactly."""
+    """Return counts of wrong and of right predictions at every size of the score, shape (2, 3), weighted by class."""
     (rows, columns), kept = problem.features.shape, bits_kept(len(problem.labels))
     unit = math.ldexp(1.0, exponent_of(float(problem.loss.feature_bound)) - kept)
     w = cut_iterate(weights, kept).reshape(columns, -1)
@@ -94,23 +94,23 @@ def answers(problem: Problem, weights: Array, temperature: float) -> Array:
             right, (second, best) = scores.argmax(axis=1) == labels, np.partition(scores, (-2, -1))[:, -2:].T
         else:
             right, best, second = (scores[:, 0] > 0.0) == (labels > 0.0), np.abs(scores[:, 0]), 0.0
-        size = np.searchsorted(_ENDS, (best - second) / temperature, side="right")  # what is no number is the largest
+        size = np.searchsorted(_ENDS, (best - second) / temperature, side="right")  # nan counts as the largest
         counted = None if problem.weights is None else problem.weights[problem.places(labels)]
         counts += np.bincount(size + SIZES * right, counted, minlength=len(counts))
     return counts.reshape(2, -1)
 
 
 def corrected(counts: Array, scale: float, less: float = 0.0) -> float:
-    """Return what the temperature is to be multiplied by: the most likely factor, before which it is log-normal.
+    """Return the factor for the temperature of maximum posterior density, with a log-normal prior.
 
-    At a size where m answers are right with chance p, p times the wrong less (1 - p) times the right ones is about
-    normal around 0, with the variance m p (1 - p) of the answers and that of the noise. So counts that are mostly noise
-    say little. m is the number that fits both counts best.
+    Let m predictions have one size, each right with probability p. Then p (wrong) - (1 - p) (right) is approximately
+    normal with mean 0; its variance is m p (1 - p) plus that of the noise. So counts that are mostly noise say little.
+    m is the number that fits both counts best.
 
     Args:
-        counts: of wrong and right answers, shape (2, 3).
-        scale: of the noise on each; at least that of one record is assumed.
-        less: what is taken off log-odds.
+        counts: of wrong and right predictions, shape (2, 3).
+        scale: of the noise on each; at least 1 is assumed.
+        less: subtracted from log-odds.
     """
     wrong, right = counts
     chance = 1.0 / (1.0 + np.exp(less - np.exp(-_MOVES)[:, np.newaxis] * _MIDDLES))

@@ -1,15 +1,16 @@
-"""Rows about a noisy mean, in units of a noisy mean distance from it: two more things that a run asks of its records.
+"""Centring of rows: about a noisy mean, in units of a noisy mean distance from it.
 
-A row z, mapped and shortened to |z| <= B, becomes (z - m)/s, shortened once more, with a constant column. Here m is
-the mean row, from noisy sums of z, and s = min(u r, 1) for units of u mean distances r, where r B is the mean of
-min(|z - m|, 2 B), from noisy sums of min(|z - m|, 2 B) - B. An r below the standard deviation of its noise is mostly
-noise and becomes that, which is public: rows in units far too small differ in direction alone. What a record adds
-to such a sum has a norm of at most B. So a noisy sum with noise of n sigma B/L is as private as a step of noisy
-gradient descent, whose sum of gradients of norm at most L has noise of n sigma: both are accounted as such steps,
-ahead of those of the descent (`docs/method.md`). The noisy sums of m are taken several times, and their mean is used.
+A row z, mapped and scaled down to |z| <= B, becomes (z - m)/s, is scaled down once more, and gets a constant column.
+Here m is the mean row, from noisy sums of z, and s = min(u r, 1) for units of u mean distances r, where r B is the mean
+of min(|z - m|, 2 B), from noisy sums of min(|z - m|, 2 B) - B. An r below the standard deviation of its noise, which is
+public, is mostly noise and is raised to it: in much smaller units, all rows would be scaled down to the bound and
+differ in direction alone. A record's term of such a sum has a norm of at most B. So a sum with noise n sigma B/L is as
+private as a step of noisy gradient descent, whose sum of gradients of norm at most L has noise n sigma: both are
+accounted as such steps, before those of the descent (`docs/method.md`). Each sum may be taken several times; the mean
+of the noisy sums is used.
 
-Sums are exact, as those of gradients (`dpcalc.training.run.exact_sums`): rows and m are cut to multiples of a power of
-two, so that |z - m|^2 is a number that doubles hold, and what a record adds depends on it and on m alone.
+Sums are exact, as those of gradients (`dpcalc.training.run.exact_sums`): rows and m are rounded to multiples of a power
+of two, so that a double represents |z - m|^2 exactly, and a record's term depends on it and on m alone.
 """
 
 from __future__ import annotations
@@ -39,12 +40,12 @@ from dpcalc.training.run.rounding import Rounding
 Array = NDArray[np.float64]
 _BITS = 52  # of a sum
 _MOST_BITS = 20  # kept of rows: a square of a distance then has at most 45
-_PIECE = 1 << 16  # entries looked at together
+_PIECE = 1 << 16  # entries of a block
 _LEAST = 1e-290  # of the scale of noise: a normal double
 
 
 class Centred(NamedTuple):
-    """What is trained on centred rows: the records, how they became what they are, and the plan of the descent."""
+    """Centred records, how they were centred, and the plan of the descent on them."""
 
     records: Records
     centre: Centre
@@ -60,7 +61,7 @@ def centred(plan: Plan, loss: Loss, records: Records, source: Source, rounding: 
         records: mapped and shortened to that bound, with room for a constant column; overwritten.
         source: of the noise.
         rounding: of noisy sums.
-        how: how many of the plan's steps are taken here, and what becomes of rows.
+        how: how many of the plan's steps are taken here, and how rows are centred.
 
     Raises:
         NotApplicable: iterates stay hidden.
@@ -72,7 +73,7 @@ def centred(plan: Plan, loss: Loss, records: Records, source: Source, rounding: 
     bound = float(loss.feature_bound)
     noise = scale_of(float(np.max(plan.scale)), lipschitz_of(plan, loss), batch.divisor, bound)
     with np.errstate(all="ignore"), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a warning would tell of the records
+        warnings.simplefilter("ignore")  # a warning would reveal something about the records
         asked = _Asked(records.train, bound, noise, source)
         shift = asked.mean(how.mean)
         scale = min(how.units * asked.distance(shift, how.distance), 1.0)
@@ -86,7 +87,7 @@ def centred(plan: Plan, loss: Loss, records: Records, source: Source, rounding: 
 
 
 def scale_of(noise_std: float, lipschitz: float, divisor: float, bound: float) -> float:
-    """Return n sigma B/L, rounded up: sigma/L comes first, since sigma B may be below all normal doubles.
+    """Return n sigma B/L, rounded up; sigma/L comes first, since sigma B may underflow.
 
     Raises:
         SpecError: that, or sigma/L, is not from 1e-290 to 1e290.
@@ -110,17 +111,17 @@ class _Asked:
             raise SpecError(f"noise of scale {scale:g} on sums of rows is lost in rounding", "use more noise")
 
     def mean(self, times: int) -> Array:
-        """Return m: the mean of noisy mean rows, shortened to the bound and cut."""
+        """Return m: the mean of noisy mean rows, scaled down to the bound and rounded to the grid."""
         shift = self._noisy_mean(lambda z: z.sum(axis=0), self.train.shape[1] - 1, times)
         shift *= min(1.0, self.bound / max(float(lengths(shift[np.newaxis], 2)[0]), self.bound))
         return cut(shift, self.unit)
 
     def distance(self, shift: Array, times: int) -> float:
-        """Return r, from noisy means of min(|z - m|, 2 B) - B; at least the standard deviation of its noise."""
+        """Return r, from noisy means of min(|z - m|, 2 B) - B, and at least the standard deviation of its noise."""
 
         def of(z: Array) -> Array:
             z -= shift
-            sizes = np.sqrt(np.einsum("ij,ij->i", z, z))  # of exact sums of squares
+            sizes = np.sqrt(np.einsum("ij,ij->i", z, z))  # the sums of squares are exact
             near = np.minimum(sizes, 2.0 * self.bound) - self.bound
             return np.array([cut(near, self.unit).sum()])
 
@@ -139,7 +140,7 @@ class _Asked:
         return noisy
 
     def _sum(self, of: Callable[[Array], Array]) -> Array:
-        """Return the sum of ``of`` over the rows, cut, without the constant column: exact, in any order."""
+        """Return the sum of ``of`` over the rounded rows without the constant column: exact in any order."""
         total: Any = 0.0
         for some in blocks(*self.train.shape, _PIECE):
             z = cut(self.train.features[some, :-1], self.unit)

@@ -1,7 +1,4 @@
-"""How good the predictions of classes are, beyond their accuracy: who is taken for whom, and whether chances are right.
-
-All of it is computed from the rows without noise.
-"""
+"""Confusion, calibration and ROC of predicted classes, computed from the rows without noise."""
 
 from __future__ import annotations
 
@@ -15,16 +12,17 @@ Array = NDArray[np.float64]
 CELLS = 10
 """Cells of [0, 1] in which predicted probabilities are compared with what happened."""
 
-_POINTS = 101  # of a ROC curve, so that a report of many rows stays short
+_POINTS = 101  # of a ROC curve, so that a report stays short
 
 
 class Classified(NamedTuple):
-    """What became of the rows of each class.
+    """How the rows of each class were predicted.
 
     Attributes:
-        counts: shape (K, K): how many rows of the class of a row of this table were taken for the class of a column.
-        calibration: probabilities beside what happened; None of a model without probabilities.
-        roc: of two classes, pairs of false- and true-positive rate from (0, 0) to (1, 1); None where one is missing.
+        counts: the confusion matrix, shape (K, K): actual class by predicted class.
+        calibration: predicted probabilities and observed rates; None for a model without probabilities.
+        roc: for two classes, pairs of false- and true-positive rate from (0, 0) to (1, 1); None where a class is
+            missing.
     """
 
     counts: NDArray[np.int64]
@@ -32,7 +30,7 @@ class Classified(NamedTuple):
     roc: list[list[float]] | None
 
     def to_json(self, names: tuple[str, ...]) -> dict[str, Any]:
-        """Return what is reported, JSON types only; a precision or recall of no rows is None."""
+        """Return the report, JSON types only; a precision or recall of no rows is None."""
         right = np.diag(self.counts).tolist()
         of_class, taken = (self.counts.sum(axis=axis).tolist() for axis in (1, 0))
         rows = zip(names, of_class, right, taken, strict=True)
@@ -48,12 +46,12 @@ class Classified(NamedTuple):
 
 
 class Calibration(NamedTuple):
-    """Probabilities beside what happened, in equal cells of [0, 1].
+    """Predicted probabilities and observed rates, in equal cells of [0, 1].
 
     Attributes:
-        rows: how many rows fall into each cell, shape (`CELLS`,).
+        rows: the number of rows in each cell, shape (`CELLS`,).
         predicted: the mean probability in each cell, nan where it is empty.
-        observed: the share of rows of which the event is true, nan likewise.
+        observed: the share of rows with the event, nan likewise.
     """
 
     rows: NDArray[np.int64]
@@ -62,7 +60,7 @@ class Calibration(NamedTuple):
 
     @property
     def error(self) -> float:
-        """The expected calibration error: the mean over rows of how far the two are apart in their cell."""
+        """The expected calibration error: the mean over rows of |predicted - observed| in their cell."""
         return float(np.nansum(self.rows * np.abs(self.predicted - self.observed)) / self.rows.sum())
 
     def to_json(self) -> dict[str, Any]:
@@ -77,13 +75,13 @@ class Calibration(NamedTuple):
 
 
 def confusion(actual: NDArray[Any], predicted: NDArray[Any], classes: int) -> NDArray[np.int64]:
-    """Return how many rows of each class (a row) were taken for each class (a column), shape (classes, classes)."""
+    """Return the confusion matrix: actual class by predicted class, shape (classes, classes)."""
     pairs = np.bincount(actual.astype(np.intp) * classes + predicted.astype(np.intp), minlength=classes * classes)
     return pairs.reshape(classes, classes)
 
 
 def calibration(chances: Array, happened: NDArray[np.bool_]) -> Calibration | None:
-    """Compare predicted probabilities, shape (m,), with what happened; None where one is no number."""
+    """Compare predicted probabilities, shape (m,), with the events; None where a probability is not finite."""
     if not np.isfinite(chances).all():
         return None
     cell = np.minimum((chances * CELLS).astype(np.intp), CELLS - 1)
@@ -93,12 +91,12 @@ def calibration(chances: Array, happened: NDArray[np.bool_]) -> Calibration | No
 
 
 def roc(scores: Array, positive: NDArray[np.bool_]) -> list[list[float]] | None:
-    """Return false- and true-positive rates as the threshold falls, at most 101 pairs; None without one class."""
+    """Return false- and true-positive rates as the threshold falls, at most 101 pairs; None if a class is missing."""
     count = int(np.count_nonzero(positive))
     if count in (0, len(scores)):
         return None
     order = np.argsort(-scores, kind="stable")
-    last = np.append(np.diff(scores[order]) != 0.0, True)  # of rows with one score
+    last = np.append(np.diff(scores[order]) != 0.0, True)  # of the rows with the same score
     hits = np.cumsum(positive[order])[last]
     misses = np.cumsum(~positive[order])[last]
     path = np.column_stack([np.append(0.0, misses / (len(scores) - count)), np.append(0.0, hits / count)])

@@ -1,12 +1,13 @@
-"""What a model's weights say in the units of its columns, and how far the privacy noise moves them.
+"""A model's weights in the units of its columns, and the privacy noise on them.
 
-The noise of a mean of iterates is estimated from these iterates. All of them are accounted as public, so that the
-estimate costs nothing. Steps along a flat loss would leave the noise of a random walk, and a curved loss pulls it back:
-a weight is taken for w_(t+1) = a w_t + s Z from 0, with the s that was accounted and the a in [0, 1] at which the
-second half of such a walk spreads as much as that of the weights does, on average over the weights. On simulated and
-public tables with kappa from 4 to 2800 the estimate is 0.64 to 1.23 of the root mean square, over weights and 12 seeds,
-of what these seeds have; where few weights are pulled back weakly, that of one model is off by a factor of 2. Where
-weights still travel or swing it is too large: by 8 on one of 27.
+The noise of a mean of iterates is estimated from these iterates. All of them are accounted as public, so the estimate
+costs no privacy. On a flat loss the noise of the steps adds up to a random walk, and a curved loss pulls it back. So a
+weight is modelled as w_(t+1) = a w_t + s Z from 0, with the accounted s. The a in [0, 1] is chosen so that the second
+half of such a walk has the same variance as that of the weights, on average over the weights.
+
+On simulated and public tables with kappa from 4 to 2800, the estimate is 0.64 to 1.23 of the root mean square of the
+actual noise, over weights and 12 seeds. It may be off by a factor of 2 for one model if only few weights are pulled
+back weakly. It is too large where weights still move or oscillate: by a factor of 8 on one of 27 tables.
 """
 
 from __future__ import annotations
@@ -37,12 +38,13 @@ class Coefficient(NamedTuple):
 
     Attributes:
         column: its name.
-        level: of a column of words, the word.
-        of_class: of several classes, whose score it is.
-        value: what one unit of the column adds to the score of a row that is not shortened; of a level, its presence.
-        noise: the standard deviation of the privacy noise on it, about; None where it is not known.
-        over_range: what the column adds from the low to the high end of its range; None where it has none.
-        weight: what it adds as the feature moves by 1: over half of its range, where it has one.
+        level: for a column of words, the word.
+        of_class: for several classes, the class of the score.
+        value: the change of the score of a row that is not scaled down, for one unit of the column or, for a level, if
+            it is present.
+        noise: the approximate standard deviation of the privacy noise on ``value``; None where it is not known.
+        over_range: the change from the low to the high end of the column's range; None where it has none.
+        weight: the change as the feature moves by 1: over half of its range, where it has one.
     """
 
     column: str
@@ -65,8 +67,9 @@ class Coefficients(NamedTuple):
 
     Attributes:
         predicting: the model.
-        rows: the coefficients, those first that move a score most within the range of their column.
-        middle: the scores of a row with every number in the middle of its range and no level: one, or one a class.
+        rows: the coefficients, sorted by how much they change a score within the range of their column.
+        middle: the scores of a row with every number in the middle of its range and no level: one, or one for each
+            class.
     """
 
     predicting: Predictor
@@ -75,13 +78,13 @@ class Coefficients(NamedTuple):
 
     @property
     def largest(self) -> list[dict[str, Any]]:
-        """The first ones, as a picture shows them: name, weight, and the noise on that."""
+        """The largest coefficients for a picture: name, weight, and the noise on the weight."""
         noise = self.predicting.model.noise_std
         unit = None if noise is None else noise * _unit_of(self.predicting)
         return [{"name": row.name, "weight": row.weight, "noise": unit} for row in self.rows[:LARGEST]]
 
     def to_json(self) -> dict[str, Any]:
-        """Return all of it, JSON types only."""
+        """Return the report, JSON types only."""
         model, classes = self.predicting.model, self.predicting.classes
         return {
             "schema": SCHEMA, "dpcalc": __version__, "command": "model", "loss": model.loss["loss"],
@@ -96,7 +99,7 @@ class Coefficients(NamedTuple):
 
 
 def coefficients_of(predicting: Predictor) -> Coefficients:
-    """Return the coefficients of a model, of a regression in the units of the target."""
+    """Return the coefficients of a model; those of a regression are in the units of the target."""
     model = predicting.model
     unit = _unit_of(predicting)
     weights = np.asarray(model.weights).reshape(len(model.weights), -1)
@@ -115,7 +118,7 @@ def coefficients_of(predicting: Predictor) -> Coefficients:
 
 
 def _unit_of(predicting: Predictor) -> float:
-    """Return what a weight of 1 adds, in the units of the outcome, as a feature of a row moves by 1."""
+    """Return the change of the outcome, in its units, as a feature with weight 1 moves by 1."""
     return predicting.half / (1.0 if predicting.model.scale is None else predicting.model.scale)
 
 
@@ -138,18 +141,18 @@ def _middle(predicting: Predictor) -> tuple[float, ...]:
 
 # --- the privacy noise on the weights ---------------------------------------------------------------------------------
 
-_HALVINGS = 40  # of [0, 1], where a to 1e-12 is found: the estimate is good to a few digits
+_HALVINGS = 40  # bisections of [0, 1], which give a to 1e-12
 
 
 def deviation(plan: Plan, released: Array) -> float | None:
-    """Return about the standard deviation of the privacy noise on a weight, root mean square over the weights.
+    """Return an estimate of the standard deviation of the privacy noise on a weight, root mean square over weights.
 
     Args:
         plan: as executed.
         released: shape (k, d), every iterate that was accounted as public.
 
     Returns:
-        None where the weights are no mean of such iterates, or steps differ.
+        None where the weights are not a mean of these iterates, or step sizes or noise vary.
     """
     if not plan.tail or not isinstance(plan.step_size, float) or not isinstance(plan.scale, float):
         return None
@@ -166,7 +169,7 @@ def deviation(plan: Plan, released: Array) -> float | None:
 
 
 def _of_walk(a: float, steps: int, kept: int) -> tuple[float, float]:
-    """Return the variance of the mean of the last ``kept`` of w_1, ..., w_steps, and how far they are from it, squared.
+    """Return the variance of the mean of the last ``kept`` of w_1, ..., w_steps, and their mean squared distance to it.
 
     Here w_0 = 0 and w_(t+1) = a w_t + Z_t, with independent Z_t of variance 1.
     """

@@ -1,7 +1,7 @@
-"""Integer noise by exact sampling: no floating-point number takes part, and so none leaks.
+"""Integer noise by exact sampling, without floating-point numbers.
 
-The discrete Laplace law of a rate a > 0 has P(z) = (1 - q)/(1 + q) q^|z|, q = e^-a, on the whole numbers z. Added to a
-whole number that a replaced record moves by at most k it is k a-differentially private.
+The discrete Laplace law of rate a > 0 has P(z) = (1 - q)/(1 + q) q^|z|, q = e^-a, on the integers z. Added to an
+integer that a replaced record changes by at most k, it gives k a-differential privacy.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable
 from fractions import Fraction
 
 Below = Callable[[int], int]
-"""Draws a uniform whole number from 0 to below its argument."""
+"""Draws a uniform integer from 0 to below its argument."""
 
 
 def draw(rate: Fraction, below: Below = secrets.randbelow) -> int:

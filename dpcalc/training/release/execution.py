@@ -1,4 +1,4 @@
-"""What an accounted run comes to when it is executed: a model, or many independent ones, and how good they are."""
+"""Execution of an accounted run: it trains a model, or many independent ones, and measures them."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ class Randomness(NamedTuple):
     """Where the noise came from.
 
     Attributes:
-        source: for reports.
+        source: its name for reports.
         seed: if there was one.
-        why_not_private: why the outcome is not private, None where it is.
+        why_not_private: why the outcome is not private; None if it is.
     """
 
     source: str
@@ -54,7 +54,7 @@ class Randomness(NamedTuple):
 
     @property
     def private(self) -> bool:
-        """Whether what was accounted holds of the outcome."""
+        """Whether the accounted guarantee holds for the outcome."""
         return self.why_not_private is None
 
 
@@ -64,10 +64,10 @@ class Trained(NamedTuple):
     Attributes:
         weights: shape (d,).
         released: shape (k, d), the iterates that may be public.
-        temperature: what a model divides both by, so that scores are log-odds; None where they stay what they are.
+        temperature: the model divides both by it, so that scores are log-odds; None if it does not.
         randomness: where its noise came from.
-        metrics: how good it is.
-        measured: how good it is, with noise, if a share of the budget is for that.
+        metrics: computed without noise.
+        measured: metrics with noise, if a share of the budget is for them.
     """
 
     weights: Array
@@ -78,25 +78,25 @@ class Trained(NamedTuple):
     measured: Released | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Return what is reported, JSON types only."""
+        """Return the report, JSON types only."""
         source, seed, because = self.randomness
         seeded = {} if seed is None else {"seed": seed}
         why = {} if because is None else {"why_not_private": because}
         return {"private": self.randomness.private, "noise_source": source, **seeded, **why}
 
     def uncovered(self) -> dict[str, Any]:
-        """Return what was measured without noise, JSON types only."""
+        """Return the metrics without noise, JSON types only."""
         return {"metrics": self.metrics} if self.metrics else {}
 
 
 class Replicas(NamedTuple):
-    """Many models, of which none is released.
+    """Many models, none of which is released.
 
     Attributes:
         number: how many.
         randomness: where their noise came from.
-        seconds: how long they took together: of one run it could tell when a random stop came.
-        metrics: how good they are on average.
+        seconds: their total time; the time of one run could reveal a random stopping time.
+        metrics: their mean metrics.
         quantiles: part -> metric -> its quantiles.
     """
 
@@ -108,7 +108,7 @@ class Replicas(NamedTuple):
 
     @classmethod
     def of(cls, columns: dict[str, dict[str, Array]], seed: int, begun: float) -> Replicas:
-        """Return what is said of models with these metrics, part -> metric -> one number a model."""
+        """Return the summary of models with these metrics: part -> metric -> one number for each model."""
         means = {name: {metric: float(c.mean()) for metric, c in of.items()} for name, of in columns.items()}
         quantiles = {name: {metric: metrics.quantiles(c) for metric, c in of.items()} for name, of in columns.items()}
         count = len(next(iter(columns["train"].values())))
@@ -132,7 +132,7 @@ class Replicas(NamedTuple):
 
 
 class NonPrivate(NamedTuple):
-    """The non-private minimiser over the same domain, and how good it is."""
+    """The non-private minimiser over the same domain, and its metrics."""
 
     optimum: Optimum
     metrics: Metrics
@@ -143,14 +143,14 @@ class NonPrivate(NamedTuple):
 
 
 class Execution(NamedTuple):
-    """What is carried out, and on what.
+    """A run that is ready to be executed.
 
     Attributes:
         plan, records, draft, setup: the run.
         phases: makes the progress callback of each phase of the work.
-        rounding: of what is released.
-        source: of the noise; of replicas it comes from the seed.
-        start: from where the run goes on, shape (d,); by default 0.
+        rounding: of the released numbers.
+        source: of the noise; replicas use the seed instead.
+        start: the first iterate, shape (d,); by default 0.
         calibrating: how scores become log-odds.
     """
 
@@ -165,17 +165,17 @@ class Execution(NamedTuple):
     calibrating: Calibrating = Calibrating()
 
     def outcome(self) -> tuple[Trained | Replicas, NonPrivate | None]:
-        """Return what was trained, and what it is compared with if that is asked for.
+        """Return what was trained, and the non-private minimiser if asked for.
 
         Raises:
-            SpecError: on some records, numbers might leave the range of doubles.
+            SpecError: numbers could overflow on some records.
         """
         loss, setup = self.draft.loss, self.setup
         parts = parts_of(self.records, loss, setup.weights(int(self.draft.get("classes", 2))))
         if setup.solver != Solver.SUMS:
             refuse_overflow(self.plan, loss)
         with np.errstate(all="ignore"), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a warning would tell of the records
+            warnings.simplefilter("ignore")  # a warning would reveal something about the records
             trained = self._replicas(parts) if setup.replicas > 1 else self._trained(parts)
             if not setup.reference:
                 return trained, None
@@ -201,7 +201,7 @@ class Execution(NamedTuple):
         return Trained(weights, released, randomness, found, temperature, self._measured(used, parts))
 
     def _measured(self, weights: Array, parts: Parts) -> Released | None:
-        """Return how good a model is on the test records, or else on those trained on, with noise."""
+        """Return metrics with noise on the test records, or else on the training records."""
         if self.setup.evaluate_epsilon is None:
             return None
         width = self.records.target_width(float(self.draft.get("label_bound", 1.0)))
@@ -222,15 +222,15 @@ class Execution(NamedTuple):
 
 
 def repeated(run: Callable[[Setup, kernel.Source], Execution], setup: Setup, phases: Phases) -> Replicas:
-    """Return many runs that each take noisy sums of their own before or after the descent, one after the other.
+    """Execute, one after another, many runs that each take their own noisy sums before or after the descent.
 
     Args:
-        run: from the setup of one run and its noise to what is carried out.
-        setup: how many runs, and the seed.
+        run: from the setup of one run and its noise to the execution.
+        setup: with the number of runs, and the seed.
         phases: as of `Execution`.
 
     Raises:
-        SpecError: another machine is to compute them.
+        SpecError: an executor is given; such runs are computed on this machine alone.
     """
     if setup.executor is not None:
         raise SpecError("replicas of such a run are computed on this machine", "leave out --cluster, or the executor")
@@ -250,7 +250,7 @@ def repeated(run: Callable[[Setup, kernel.Source], Execution], setup: Setup, pha
 
 
 def parts_of(records: Records, loss: Loss, weights: tuple[float, ...] | None = None) -> Parts:
-    """Return the problem on the training records, and that on the test records if there are any."""
+    """Return the problem on the training records, and the one on the test records if there are any."""
     of_classes = None if weights is None else np.array(weights)
     parts = {"train": records.train, "test": records.test}
     return {
@@ -259,7 +259,7 @@ def parts_of(records: Records, loss: Loss, weights: tuple[float, ...] | None = N
 
 
 def measured(weights: Array, parts: Parts, setup: Setup, phases: Phases = silent) -> Metrics:
-    """Return how good a model is on the test records, and on those that it was trained on if that was asked for."""
+    """Return metrics on the test records, and on the training records if that was asked for, without noise."""
     return {
         name: metrics.measure(weights, part, phases(f"measured {name} records"))
         for name, part in parts.items()
@@ -268,7 +268,7 @@ def measured(weights: Array, parts: Parts, setup: Setup, phases: Phases = silent
 
 
 def source_of(setup: Setup) -> kernel.Source:
-    """Return where the noise of a run comes from."""
+    """Return the source of the noise of a run."""
     if setup.seed is not None:
         return kernel.seeded(setup.seed)
     return kernel.secure() if setup.noise_source == NoiseSource.SECURE else kernel.from_os()
@@ -286,7 +286,7 @@ def randomness_of(setup: Setup, label: str) -> Randomness:
 
 
 def _add_excess_risk(trained: Trained | Replicas, optimum: Optimum) -> None:
-    """Add the empirical excess risk: how far the loss is above the least that the domain allows."""
+    """Add the empirical excess risk: the loss minus its minimum over the domain."""
     measured = trained.metrics["train"]
     measured["excess_risk"] = measured["loss"] - optimum.loss
     if isinstance(trained, Replicas):

@@ -34,15 +34,15 @@ if TYPE_CHECKING:
     from dpcalc.training.run.plan import Plan
     from dpcalc.training.run.rounding import Rounding
 
-_RUNS = 10  # a usual number of tries, of which a note states the cost
+_RUNS = 10  # a usual number of tries; a note states their cost
 
 
 class Described(NamedTuple):
-    """A run that lacks nothing but its noise.
+    """A run that is described except for its noise.
 
     Attributes:
-        draft, setup, records: what is run, and on what.
-        rule: what the default rule chose, if it did.
+        draft, setup, records: the run and its records.
+        rule: the choices of the default rule, if it made any.
     """
 
     draft: Draft
@@ -63,14 +63,14 @@ class Described(NamedTuple):
 
 
 class Fit(NamedTuple):
-    """A case with what was measured, and the model if one was trained."""
+    """A case with its measurements, and the model if one was trained."""
 
     case: Case
     model: Model | None
 
 
 def fit_described(task: Task) -> Fit:
-    """Return the case of a run that is neither tuned nor to forget records; see `dpcalc.training.fit.fit`."""
+    """Return the case of a run without tuning or unlearning; see `dpcalc.training.fit.fit`."""
     from dpcalc.training.rule.guarantee import Accounting, guarantee
 
     run = described(task)
@@ -80,12 +80,12 @@ def fit_described(task: Task) -> Fit:
     centring = None
     try:
         fill_steps(draft, run.shape[1])
-        if run.records.centred:  # noisy sums of rows are as private as steps, and come first
+        if run.records.centred:  # noisy sums of rows are accounted as steps, and come first
             centring = full_batches.centring(draft, int(draft["steps"]), *run.records.shape)
             draft.choose("steps", int(draft["steps"]) + centring.sums)
         if run.calibrating.sums:
             draft.choose("steps", int(draft["steps"]) + run.calibrating.sums)
-        alike = run.setup.replicas > 1 and centring is None and not run.calibrating.sums  # replicas in the same steps
+        alike = run.setup.replicas > 1 and centring is None and not run.calibrating.sums  # one ensemble trains them
         made = None if alike else guarantee(Accounting(draft, run.shape, run.calibrating.entries), task.gates)
     except MissingParameter as error:
         raise full_batches.without(error, draft) from None
@@ -98,7 +98,7 @@ def judged_case(case: Case, draft: Draft, rule: Rule | None, task: Task) -> Case
     """Return the case with warnings and gates, and a note where it failed.
 
     Raises:
-        NotApplicable: nothing is guaranteed.
+        NotApplicable: delta is 1.
     """
     warnings = () if rule is None else rule.warnings(draft, task.setup)
     for text in warnings:
@@ -115,7 +115,7 @@ def gated_case(case: Case, task: Task) -> Case:
         from dpcalc.training.release.execution import EXPERIMENT, why_seeded
 
         because = EXPERIMENT if task.setup.replicas > 1 else why_seeded(task.setup)
-        if because is not None:  # the outcome is not private, whatever was accounted
+        if because is not None:  # the outcome is not private, despite the accounted bound
             case = case._replace(assertions=(*case.assertions, Assertion("private", False, because, None)))
     return case._replace(note_data=(*case.note_data, NotTrained())) if case.failed else case
 
@@ -135,15 +135,15 @@ def _fit_sums(run: Described, task: Task) -> Fit:
 
 
 def described(task: Task, read: Callable[..., Records] | None = None) -> Described:
-    """Return the run with all that the default rule and the data say of it.
+    """Return the run with everything that follows from the default rule and the data.
 
     Args:
-        task: what is asked. What is tuned is a descent.
-        read: what reads the records; by default `dpcalc.training.rule.records.read_records`.
+        task: the task; only descents are tuned.
+        read: reads the records; by default `dpcalc.training.rule.records.read_records`.
 
     Raises:
         SpecError: description or data are malformed.
-        MissingParameter: there is no budget to choose by.
+        MissingParameter: the default rule needs a budget that is not given.
     """
     from dpcalc.training.rule.records import read_records
 
@@ -203,11 +203,11 @@ def _check_names(draft: Draft) -> None:
 
 
 class _Ready(NamedTuple):
-    """A run that was accounted, with all but its noise: how it is carried out, once or many times.
+    """An accounted run that is ready to be executed, once or many times.
 
     Attributes:
-        run, plan, rounding: what is carried out.
-        centring: how rows are centred by the first steps, if they are.
+        run, plan, rounding: of the run.
+        centring: how the first steps centre the rows, if they do.
         phases: as of `dpcalc.training.release.execution.Execution`.
     """
 
@@ -218,13 +218,13 @@ class _Ready(NamedTuple):
     phases: Phases
 
     def execution(self, setup: Setup, source: kernel.Source, records: Records) -> tuple[Execution, Centre | None]:
-        """Return what is left to carry out once rows are centred, and how they were; records are changed in place."""
+        """Centre the rows in place, if asked for; return the execution that remains, and how rows were centred."""
         from dpcalc.training.release.centring import centred
         from dpcalc.training.release.execution import Execution
 
         plan, centre = self.plan, None
         if self.centring is not None:
-            assert self.rounding is not None  # as of every run that is centred
+            assert self.rounding is not None  # only full batches are centred, and they have it
             given = plan, self.run.draft.loss, records, source, self.rounding, self.centring
             records, centre, plan = centred(*given)
         if self.run.calibrating.sums:
@@ -235,9 +235,14 @@ class _Ready(NamedTuple):
 
 
 def _executed(case: Case, made: Guaranteed | None, run: Described, task: Task, centring: Centring | None = None) -> Fit:
-    """Carry out what is guaranteed; for replicas that take the same steps, what was accounted on real numbers.
+    """Charge and execute an accounted run, and report it.
 
-    Rows are centred by the first steps where ``centring`` says how many of them, and how.
+    Args:
+        case: of the run, with its best guarantee.
+        made: the guaranteed run with plan and rounding; None for an ensemble of replicas, accounted on real numbers.
+        run: the described run.
+        task: the task.
+        centring: how the first steps centre the rows, if they do.
     """
     from dpcalc.training.release.execution import repeated, source_of
     from dpcalc.training.release.outcome import Outcome, refuse_unmeasurable, refuse_unwritable_model
@@ -281,7 +286,7 @@ def _executed(case: Case, made: Guaranteed | None, run: Described, task: Task, c
 
 
 def _cost_of_tries(case: Case, setup: Setup) -> Iterator[Note]:
-    """Yield what choosing among several such runs would have cost, where one is known by its mu."""
+    """Yield the privacy cost of choosing among several such runs, where the mu of one is known."""
     from dpcalc.notions import gaussian
     from dpcalc.notions.guarantee import Gdp
     from dpcalc.notions.tuning import Law, tuned_epsilon, tuning_of

@@ -1,12 +1,8 @@
-"""How good a model is on some records, and the best that any model of the domain can do.
+"""Metrics of a model on records, with or without noise, and the best loss in the domain.
 
-Every number here is computed from the records without noise: no guarantee covers it.
-
-How good a model is on test rows.
-
-`measured` computes metrics without noise: they are private only where the test rows are public. `released` adds exact
-integer noise to a few sums, so that what it returns is differentially private with respect to the test rows, with an
-epsilon of its own and delta = 0, under replace-one adjacency.
+`released` and `of_problem` add exact integer noise to a few sums: their metrics are differentially private with respect
+to these records, with an epsilon of their own and delta = 0, under replace-one adjacency. All other metrics here are
+computed without noise, and no guarantee covers them.
 """
 
 from __future__ import annotations
@@ -37,8 +33,8 @@ Array = NDArray[np.float64]
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 _BLOCK = 1 << 17
-_STEEPEST, _NEAR = 1e-11, 1e-9  # of the gradient where the optimiser ends, and of the norm of its outcome
-_CORNER = 1e-3  # the width over which the corner of a piecewise linear loss is rounded off for the optimiser
+_STEEPEST, _NEAR = 1e-11, 1e-9  # tolerances of the optimiser's gradient, and of the multiplier that makes |w| = R
+_CORNER = 1e-3  # the corner of a piecewise linear loss is smoothed over this width for the optimiser
 
 
 class Optimum(NamedTuple):
@@ -47,8 +43,8 @@ class Optimum(NamedTuple):
     Attributes:
         weights: shape (d,), in the domain.
         loss: the mean loss F there.
-        gap: F(weights) - min F is at most this, by convexity and up to rounding; None where the domain is the whole
-            space and the loss is not strongly convex, so that nothing bounds it.
+        gap: an upper bound on F(weights) - min F, by convexity and up to rounding; None where there is none: the domain
+            is the whole space and the loss is not strongly convex.
     """
 
     weights: Array
@@ -98,9 +94,9 @@ def quantiles(values: Array) -> list[float]:
 def minimise(problem: Problem, radius: float | None) -> Optimum:
     """Return the minimiser of the mean loss over the ball of this radius about 0, or over the whole space.
 
-    L-BFGS (scipy) on the loss plus a multiple of |w|^2 chosen so that |w| = R, where the ball decides. Losses with a
-    corner are rounded off over a width of 1e-3. ``gap`` certifies the outcome whatever the optimiser did: for convex F
-    and a gradient g at w, F(w) - min F <= <g, w> + R |g|.
+    L-BFGS (scipy) minimises the loss. If the minimiser lies outside the ball, a multiple of |w|^2 is added so that
+    |w| = R. Losses with a corner are smoothed over a width of 1e-3. ``gap`` holds whatever the optimiser did: for
+    convex F and a gradient g at w, F(w) - min F <= <g, w> + R |g|.
 
     Args:
         problem: data and loss.
@@ -109,7 +105,7 @@ def minimise(problem: Problem, radius: float | None) -> Optimum:
     mean, corner = _objective(problem)
     try:
         w = _candidate(mean, radius, np.zeros(problem.shape[1]))
-    except (ArithmeticError, ValueError, RuntimeError):  # on records at the edge of the range of doubles
+    except (ArithmeticError, ValueError, RuntimeError):  # features near the largest or smallest doubles
         w = np.zeros(problem.shape[1])
     gradient = mean(w)[1]
     weight = problem.loss.regularisation
@@ -126,10 +122,10 @@ Mean = Callable[[Array], tuple[float, Array]]
 
 
 def _candidate(mean: Mean, radius: float | None, zero: Array) -> Array:
-    """Return the point of the domain at which the optimiser ends.
+    """Return the optimiser's result, in the domain.
 
     Raises:
-        ValueError: the point is not finite; scipy raises other errors as well.
+        ValueError: the result is not finite; scipy raises other errors as well.
     """
     w = _solved(mean, 0.0, zero)
     if radius is not None and _norm(w) > radius:
@@ -141,7 +137,7 @@ def _candidate(mean: Mean, radius: float | None, zero: Array) -> Array:
 
 
 def _objective(problem: Problem) -> tuple[Mean, float]:
-    """Return the mean loss with its gradient, and how much lower it may be where corners are rounded off."""
+    """Return the mean loss with its gradient, and by how much smoothing may lower it."""
     loss, (n, columns) = problem.loss, problem.shape
     parts: Callable[[Array, Array], tuple[Array, Array]]
     if isinstance(loss, PowerLoss) and loss.power == 1.0:
@@ -168,7 +164,7 @@ def _exact(loss: Loss, z: Array, labels: Array) -> tuple[Array, Array]:
 
 
 def _rounded(loss: PowerLoss, z: Array, labels: Array) -> tuple[Array, Array]:
-    """As `_exact`, with max(0, u) replaced by u^2/(2k) on [0, k] and u - k/2 above: it is lower by at most k/2."""
+    """Smooth `_exact`: max(0, u) becomes u^2/(2k) on [0, k] and u - k/2 above, which is lower by at most k/2."""
     excess, direction = loss.excess(z, labels)
     inner = np.clip(excess, 0.0, _CORNER)
     return inner * (np.maximum(excess, 0.0) - 0.5 * inner) / _CORNER, -direction * inner / _CORNER
@@ -189,7 +185,7 @@ def _solved(mean: Mean, weight: float, start: Array) -> Array:
 
 
 def _on_sphere(mean: Mean, radius: float, start: Array, largest: float) -> Array:
-    """Return the minimiser over the ball where it lies on the sphere, by the multiplier that makes |w| = R."""
+    """Return a minimiser that lies on the sphere |w| = R, by root finding in the multiplier of |w|^2."""
     from scipy.optimize import brentq
 
     last = [start]
@@ -198,8 +194,8 @@ def _on_sphere(mean: Mean, radius: float, start: Array, largest: float) -> Array
         last[0] = _solved(mean, weight, last[0])
         return 1.0 / radius - 1.0 / max(_norm(last[0]), 1e-300)
 
-    # At the optimum weight R = |gradient|, which nowhere in the ball exceeds what ``largest`` grows to. The margin
-    # keeps the sign where the optimiser is run again from another start.
+    # At the optimum, weight times R is the norm of the gradient, so the doubling ends. The margin keeps the sign when
+    # the optimiser runs again from another start.
     while excess(largest) * radius > -1e-6:
         largest *= 2.0
         if not 0.0 < largest < math.inf:
@@ -214,12 +210,12 @@ def _norm(w: Array) -> float:
 
 CONFIDENCE = 0.95
 LEVELS = 1 << 20
-"""An error is a whole number of so many parts of its bound."""
+"""The grid of errors: each is rounded down to a multiple of its bound over this number."""
 _LEAST, _MOST = 1e-6, 1e3
 
 
 class Interval(NamedTuple):
-    """An estimate within an interval that holds the true value with probability `CONFIDENCE`, over the noise."""
+    """An estimate, and an interval that contains the true value with probability `CONFIDENCE` over the noise."""
 
     value: float
     low: float
@@ -232,8 +228,8 @@ class Measured(NamedTuple):
     Attributes:
         records: the number of test rows.
         metrics: name -> value; None where it is not defined, or too large for a double.
-        unreadable: how many targets of a regression are no finite number; the middle of the range stands for them.
-        classified: what became of the rows of each class; None for a regression.
+        unreadable: how many targets of a regression are not finite; the middle of the range replaces them.
+        classified: the predictions for the rows of each class; None for a regression.
     """
 
     records: int
@@ -249,10 +245,10 @@ class Released(NamedTuple):
         records: the number of test rows, which is public.
         epsilon: of the release, with delta = 0, replace-one.
         metrics: name -> estimate.
-        population: bounds on the accuracy among those that the test rows are an independent sample of, as likely to
-            hold as an interval, over the sample and the noise; None for a regression.
-        noise_std: of the noise on a sum, in rows or in parts of the bound of an error.
-        error_bound: errors were cut to it; None for a classification.
+        population: bounds on the accuracy in the population, of which the test rows are an independent sample; they
+            hold with probability `CONFIDENCE` over the sample and the noise. None for a regression.
+        noise_std: of the noise on a sum, in rows, or for errors in steps of their grid.
+        error_bound: errors were clipped to it; None for a classification.
     """
 
     records: int
@@ -266,10 +262,10 @@ class Released(NamedTuple):
 def measured(predicting: Predictor, source: Any) -> Measured:
     """Return metrics on test rows, without noise.
 
-    ``accuracy``, ``auc`` (None where one class is missing) and of a logistic model ``log_loss`` and
-    ``calibration_error`` (expected, of ten equal cells); of a model of several classes all of these but ``auc``; of a
-    regression ``rmse``, ``mae`` and ``r2`` (None where all targets are equal), in the target's own units. Cells are
-    read as in training, but targets are not cut.
+    Two classes: ``accuracy``, ``auc`` (None where one class is missing), and for a logistic model ``log_loss`` and
+    ``calibration_error`` (expected, of ten equal cells). Several classes: the same without ``auc``. Regression:
+    ``rmse``, ``mae`` and ``r2`` (None where all targets are equal), in the target's own units. Cells are read as in
+    training, but targets are not clipped.
 
     Args:
         predicting: the model.
@@ -279,7 +275,7 @@ def measured(predicting: Predictor, source: Any) -> Measured:
         SpecError: the rows cannot be read, or there are none.
     """
     unreadable, classified = 0, None
-    with np.errstate(all="ignore"):  # numbers may be far from those of training
+    with np.errstate(all="ignore"):  # test rows may be far outside the range of the training rows
         parts = list(predicting.model.scored(source, target=True))
         if not parts:
             raise SpecError("there are no test rows", "add some")
@@ -300,7 +296,7 @@ def measured(predicting: Predictor, source: Any) -> Measured:
 
 
 def _readable(targets: Array, predicting: Predictor) -> Array:
-    """Return targets, with the middle of the range for what is no finite number."""
+    """Return targets; the middle of the range replaces those that are not finite."""
     return np.where(np.isfinite(targets), targets, predicting.middle)
 
 
@@ -339,14 +335,14 @@ def _auc(scores: Array, positive: NDArray[np.bool_]) -> float | None:
     return above / count / (len(scores) - count)
 
 
-# --- a release of its own ---------------------------------------------------------------------------------------------
+# --- metrics with noise -----------------------------------------------------------------------------------------------
 
 
 class Sums(NamedTuple):
-    """Sums over test rows, as whole numbers.
+    """Sums over test rows, as integers.
 
-    A row adds at least 0 and at most ``most`` to each: whether a row does depends on that row and its place alone, so
-    that a replaced row moves every sum by at most ``most``.
+    A row adds from 0 to ``most`` to each. What it adds depends on that row and its place alone, so replacing a row
+    changes every sum by at most ``most``.
     """
 
     records: int
@@ -365,17 +361,17 @@ def released(
 ) -> Released:
     """Return metrics on test rows that are epsilon-differentially private with respect to these rows.
 
-    The number of rows is public. Of a classification it is the number of rows that are predicted right; of a
-    regression the sums of absolute and of squared errors, each cut to the bound and rounded down to a grid. Every sum
-    is a whole number, and has discrete Laplace noise.
+    The number of rows is public. For a classification, the sum is the number of correct predictions. For a regression,
+    it is the sums of absolute and of squared errors, each clipped to the bound and rounded down to a grid. Every sum is
+    an integer with discrete Laplace noise.
 
     Args:
         predicting: the model.
         source: as of `dpcalc.training.release.model.Model.scored`.
         epsilon: of the release as a whole, from 1e-6 to 1000.
-        error_bound: errors of a regression are cut to it; by default the width of the target's range in training.
+        error_bound: errors of a regression are clipped to it; by default the width of the target's range in training.
         below: the source of randomness; by default that of the operating system.
-        charge: called before noise is drawn; nothing is released where it raises.
+        charge: called before noise is drawn; if it raises, nothing is released.
 
     Raises:
         SpecError: the rows cannot be read, there are none, or a number is out of range.
@@ -390,13 +386,13 @@ def released(
 def of_problem(
     weights: Array, problem: Problem, epsilon: float, width: float, below: discrete_laplace.Below
 ) -> Released:
-    """Return metrics of weights on records, as `released` does of a model; labels are within their bound.
+    """Return metrics of weights on records, as `released` does for a model; labels are within their bound.
 
     Args:
         weights: shape (d,).
-        problem: the records and the loss, whose label bound errors of a regression are cut to twice.
+        problem: the records and the loss; errors of a regression are clipped to twice its label bound.
         epsilon: of the release.
-        width: of the target's range, in its own units; it stands for twice the label bound.
+        width: of the target's range, in its own units; it corresponds to twice the label bound.
         below: the source of randomness.
     """
     sums = sums_of(weights, problem)
@@ -404,7 +400,7 @@ def of_problem(
 
 
 def sums_of(weights: Array, problem: Problem) -> Sums:
-    """Return how many records of a problem are predicted right; or the sums of errors, cut to twice the label bound."""
+    """Return the number of correct predictions, or the sums of errors, clipped to twice the label bound."""
     records, loss = len(problem.labels), problem.loss
     if loss.signed or loss.classified:
         right = round(float(measure_all(weights[np.newaxis], problem)["accuracy"][0]) * records)
@@ -426,8 +422,8 @@ def refuse_epsilon(epsilon: float) -> None:
 
 
 def _noisy(sums: Sums, epsilon: float, bound: float | None, below: discrete_laplace.Below) -> Released:
-    """Return what is released of sums; ``bound`` is that of errors, None of a classification."""
-    # The number typed may be a little less than its double.
+    """Add noise to the sums; ``bound`` is that of errors, None for a classification."""
+    # The decimal that was typed may be a little less than its double.
     rate = Fraction(down(epsilon, 1.0)) / (len(sums.sums) * sums.most)
     noisy = [total + discrete_laplace.draw(rate, below) for total in sums.sums]
     deviation = discrete_laplace.deviation(rate)
@@ -438,7 +434,7 @@ def _noisy(sums: Sums, epsilon: float, bound: float | None, below: discrete_lapl
 
 
 def _error_bound(predicting: Predictor, given: float | None) -> float | None:
-    """Return what errors are cut to; None for a classification."""
+    """Return the bound that errors are clipped to; None for a classification."""
     if predicting.classes is not None:
         if given is not None:
             raise SpecError("the model predicts classes, and has no errors to bound", "leave out --error-bound")
@@ -450,7 +446,7 @@ def _error_bound(predicting: Predictor, given: float | None) -> float | None:
 
 
 def counted(predicting: Predictor, source: Any, bound: float | None) -> Sums:
-    """Return how many rows are predicted right; or the sums of absolute and squared errors, cut to a bound."""
+    """Return the number of correct predictions, or the sums of absolute and squared errors, clipped to a bound."""
     records, most = 0, 1 if bound is None else LEVELS
     totals = [0] if bound is None else [0, 0]
     with np.errstate(all="ignore"):
@@ -466,16 +462,17 @@ def counted(predicting: Predictor, source: Any, bound: float | None) -> Sums:
 
 
 def _add_errors(totals: list[int], errors: Array) -> None:
-    """Add errors, in units of their bound, and their squares to the totals: cut to 1, and rounded down to a grid."""
-    shares = np.where(errors < 1.0, errors, 1.0)  # 1 for what is no number
+    """Add errors, in units of their bound, and their squares to the totals: clipped to 1, rounded down to the grid."""
+    shares = np.where(errors < 1.0, errors, 1.0)  # nan becomes 1
     for place, share in enumerate((shares, np.square(shares))):
         totals[place] += int(np.floor(share * LEVELS).astype(np.int64).sum())
 
 
 def _accuracy(noisy: int, records: int, rate: Fraction) -> tuple[Interval, tuple[float, float]]:
-    """Return the accuracy, and an interval for it among those that the rows are a sample of.
+    """Return the accuracy on the rows, and an interval for the accuracy in the population that they are a sample of.
 
-    The latter is that of Clopper and Pearson about the ends of one for the count, which fails half as often.
+    The second takes half of the failure probability for an interval of the count, and half for the intervals of Clopper
+    and Pearson at its ends.
     """
     failure = 1.0 - CONFIDENCE
     count = min(max(noisy, 0), records)
@@ -488,14 +485,14 @@ def _accuracy(noisy: int, records: int, rate: Fraction) -> tuple[Interval, tuple
 
 
 def _errors(noisy: list[int], records: int, rate: Fraction, bound: float) -> dict[str, Interval]:
-    """Return the root mean square and the mean of errors cut to the bound; both intervals hold at once."""
+    """Return the root mean square and the mean of errors clipped to the bound; both intervals hold together."""
     margin = discrete_laplace.margin(rate, 0.5 * (1.0 - CONFIDENCE))
 
     def share(total: int) -> float:
         return min(max(total / records / LEVELS, 0.0), 1.0)
 
     mean, square = noisy
-    # What a row adds was rounded down, by less than 1.
+    # The term of each row was rounded down, by less than 1.
     mae = [bound * share(total) for total in (mean, mean - margin, mean + margin + records)]
     rmse = [bound * math.sqrt(share(total)) for total in (square, square - margin, square + margin + records)]
     return {"rmse": Interval(*rmse), "mae": Interval(*mae)}

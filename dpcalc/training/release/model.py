@@ -29,8 +29,8 @@ from dpcalc.version import __version__
 Array = NDArray[np.float64]
 
 SCHEMA = "dpcalc.model/1"
-_DIGITS, _REST = 40, 1 << 20  # bytes of a number in JSON, with its indentation, and of all else in a file
-LEAST_SCALE = 0.02  # that rows are centred with: a smaller one is noise
+_DIGITS, _REST = 40, 1 << 20  # bytes of a number in JSON, with its indentation, and of everything else in a file
+LEAST_SCALE = 0.02  # of centred rows: a smaller one is mostly noise
 _CENTRED = ("centre", "scale", "centred_bound")
 _OPTIONAL = ("noise_std", "temperature", "class_weights", "class_shares", "classes")
 _ARRAYS = ("weights", "low", "high", "released", "centre")
@@ -40,32 +40,33 @@ class Model(NamedTuple):
     """A linear model on raw columns.
 
     Attributes:
-        weights: one for each feature: a column of numbers is one, and a column of words one for each of its levels. For
-            K classes there are K for each: shape (features, K).
-        intercept: 0 where there is none; of K classes shape (K,).
+        weights: shape (features,), or (features, K) for K classes. A column of numbers is one feature; a column of
+            words has one for each of its levels.
+        intercept: 0 where there is none; shape (K,) for K classes.
         columns: names of the d raw columns, in order.
         target: name of the target.
-        positive: the label that +1 stands for, if one was named.
+        positive: the label of +1, if one was named.
         low, high: shape (d,): the interval of each column that is mapped to [-1, 1]; None where no column is mapped.
         target_range: the interval of the target that was mapped to [-label_bound, label_bound], if one was.
-        bound, norm: rows are shortened to this length in the 1- or 2-norm.
+        bound, norm: longer rows are scaled down to this length, in the 1- or 2-norm.
         loss: name and parameters of the loss.
         privacy: what is guaranteed and by which theorem, or why nothing is.
-        negative: the name of what -1 stands for, if it has one.
-        released: shape (k, features + 1): weights and intercept of every iterate that was released, of which the model
-            is the last or a mean, and K times as many columns for K classes; None where the model was released alone.
+        negative: the label of -1, if it has a name.
+        released: weights and intercept of every released iterate, shape (k, features + 1), with K times as many columns
+            for K classes; the model is the last of them or a mean. None where the model was released alone.
         levels: column of words -> its levels.
-        missing: column -> what stands for a missing cell: a number, or a level; where it is not named, the middle of
-            the interval, or no level.
+        missing: column -> the number or level that replaces a missing cell; by default the middle of the interval, or
+            no level.
         classes: the names of several classes, in the order of their scores; None for a model of one score.
-        centre, scale, centred_bound: of a model of centred rows, shape (features,) and two numbers: a row x that was
-            shortened becomes (x - centre)/scale, and is shortened to this length; None where rows are not centred.
-        noise_std: about the standard deviation of the privacy noise on a weight; None where it is not known.
-        temperature: what the released weights were divided by, so that scores are log-odds; None where they are as
-            released.
-        class_weights: what gradients of the classes were multiplied by, in the order of their labels, the largest 1;
-            None where all count alike. Scores predict classes by them, and log-odds are without ln of their ratio.
-        class_shares: of the classes, as they were stated; None where they were not.
+        centre, scale, centred_bound: for centred rows, shape (features,) and two numbers: a row x of length at most
+            ``bound`` becomes (x - centre)/scale, scaled down to length ``centred_bound``; None where rows are not
+            centred.
+        noise_std: the approximate standard deviation of the privacy noise on a weight; None where it is not known.
+        temperature: the released weights were divided by it, so that scores are log-odds; None where they were not.
+        class_weights: the factors of the gradients of each class, in the order of their labels, the largest 1; None
+            where all classes count alike. Scores predict classes with these weights; log-odds leave out ln of their
+            ratio.
+        class_shares: the shares of the classes, as stated; None where they were not.
     """
 
     weights: Array
@@ -116,10 +117,10 @@ class Model(NamedTuple):
         return {self.columns[place]: rule for place, rule in self.ranges.words.items()}
 
     def features(self, rows: Array) -> Array:
-        """Return what the weights are of: raw rows, shape (m, d), mapped, shortened and centred as in training.
+        """Return the features of raw rows, shape (m, d): mapped, scaled down and centred as in training.
 
-        As in training, a number that is not finite counts as 0, unless `missing` says otherwise; in a column of words
-        stand the places of its levels.
+        As in training, a number that is not finite counts as 0, unless `missing` says otherwise; a column of words
+        holds the places of its levels.
 
         Raises:
             SpecError: rows have another number of columns.
@@ -147,15 +148,15 @@ class Model(NamedTuple):
         return scores
 
     def raw_scores(self, rows: Array) -> Array:
-        """Return the scores of the weights as they were trained, before they became log-odds; as `scores`."""
+        """Return `scores` with the weights as trained, before the temperature divided them."""
         return self.scores(rows) * (self.temperature or 1.0)
 
     def scored(self, source: Any, *, target: bool = False) -> Iterator[tuple[Array, Array]]:
-        """Yield scores, shape (m,) or (m, K), and targets as their cells are read, shape (m,), of some rows at a time.
+        """Yield scores, shape (m,) or (m, K), and targets, shape (m,), in blocks of rows.
 
         Args:
-            source: a path or ``example:NAME``; an array of rows in the order of the model's columns, or with a target
-                a pair of arrays.
+            source: a path or ``example:NAME``; or an array of rows in the order of the model's columns, with a target a
+                pair of arrays.
             target: whether the target is read; else it is empty.
 
         Raises:
@@ -178,16 +179,16 @@ class Model(NamedTuple):
 
 
 def _shorten(x: Array, norm: int, bound: float) -> None:
-    """Shorten rows that are longer than the bound, in place."""
+    """Scale longer rows down to the bound, in place."""
     size = lengths(x, norm)
     x *= np.minimum(1.0, bound / np.where(size > 0.0, size, 1.0))[:, np.newaxis]
 
 
 def refuse_too_large(path: str, numbers: int) -> None:
-    """Refuse a model of so many numbers whose file could not be read back, before it is trained.
+    """Refuse, before training, a model with too many numbers for its file to be read back.
 
     Raises:
-        SpecError: the file would be larger than is read.
+        SpecError: the file would be larger than the limit of a reader.
     """
     compact = path.lower().endswith(".npz")
     if numbers * (8 if compact else _DIGITS) + _REST > MODEL_BYTES:
@@ -201,7 +202,7 @@ def save(model: Model, path: str, *, statement: str | None = None) -> None:
     Args:
         model: what is written.
         path: of the file.
-        statement: a paragraph on its privacy for the file, if that is to have one.
+        statement: a paragraph about its privacy to store in the file, if any.
 
     Raises:
         SpecError: it cannot be written.
@@ -255,7 +256,7 @@ def _read_npz(path: str, stream: IO[bytes]) -> dict[str, Any]:
     try:
         archive = open_archive(path, stream)
     except FileError:
-        raise ValueError(path) from None  # no model, whatever else it is
+        raise ValueError(path) from None  # `load` reports it as no model file
     with archive:
         members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
         if sum(info.file_size for info in members.values()) > MODEL_BYTES:
@@ -276,7 +277,7 @@ def _finite(word: str) -> float:
 
 
 def _model(fields: dict[str, Any]) -> Model:
-    """Return the model with these fields; any exception means that they are not those of a model."""
+    """Return the model with these fields; any exception means that they do not describe a model."""
     if fields.pop("schema") != SCHEMA:
         raise ValueError("schema")
     fields.pop("dpcalc")
@@ -351,7 +352,7 @@ def _has_weights(model: Model) -> bool:
 
 
 def _is_centred_or_not(model: Model) -> bool:
-    """Return whether rows are not centred, or all is there that says how."""
+    """Return whether the fields of centring are all absent, or all there and valid."""
     if model.centre is None:
         return model.scale is None and model.centred_bound is None
     return (
@@ -364,7 +365,7 @@ def _is_centred_or_not(model: Model) -> bool:
 
 
 def _declares(model: Model) -> bool:
-    """Return whether levels and what stands for missing cells are those of columns."""
+    """Return whether levels and replacements of missing cells belong to columns of the model."""
     levels, missing = model.levels, model.missing
     return (
         {*levels, *missing} <= set(model.columns)
@@ -377,7 +378,7 @@ def _declares(model: Model) -> bool:
 
 
 def _are_of_classes(numbers: tuple[float, ...] | None, model: Model) -> bool:
-    """Return whether there are none, or one for each class, above 0 and at most 1."""
+    """Return whether the numbers are None, or one for each class, above 0 and at most 1."""
     count = 2 if model.classes is None else len(model.classes)
     return numbers is None or (len(numbers) == count and all(0.0 < number <= 1.0 for number in numbers))
 

@@ -1,6 +1,6 @@
-"""What is reported of a run that was executed, beside its guarantee.
+"""The report of an executed run, beside its guarantee.
 
-What the records give reason to say of a run, to whoever holds them: no guarantee covers it.
+Its remarks on the records are for whoever holds these: no guarantee covers them.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ _WORDS = {"train": "training", "test": "test"}
 
 
 def on_records(records: Records, loss: str, total: int, *, read: bool) -> Iterator[str]:
-    """Yield what is odd about the records themselves.
+    """Yield remarks on what is unusual about the records.
 
     Args:
         records: of the run.
         loss: its name.
-        total: how many records were counted, those set aside included.
-        read: whether they were read from a table, and not drawn.
+        total: the number of records, including those that were set aside.
+        read: whether they were read from a table; else they are synthetic.
     """
     label, counts, ranges = records.one_label, records.counts, records.ranges
     words = loss in CLASSIFYING and not records.labels.takes_words and counts["unreadable"] >= total
@@ -80,7 +80,7 @@ def _name(records: Records, label: float) -> str:
 
 
 def on_model(records: Records, metrics: Metrics) -> Iterator[str]:
-    """Yield that a model is no better than a constant answer, if so: on test records, where there are some.
+    """Yield a remark if the model is no better than a constant answer, on test records where there are some.
 
     Args:
         records: of the run.
@@ -107,11 +107,11 @@ Array = NDArray[np.float64]
 
 UNCOVERED = "computed from the records without noise: not covered by the guarantee"
 OF_UNCOVERED = "uncovered"
-"""The field of a report that holds all that depends on the records and is not what the run releases."""
+"""The field of a report for everything that depends on the records and is not released by the run."""
 
 
 def covered(case: Case) -> Case:
-    """Return the report of a run without what no guarantee covers: whoever gets it learns what the run releases."""
+    """Return the report of a run without the parts that no guarantee covers."""
     kept = {name: value for name, value in (case.training or {}).items() if name != OF_UNCOVERED}
     notes = tuple(note for note in case.note_data if not isinstance(note, (NotCovered, NotMeasured, ModelFile)))
     return case._replace(training=kept, note_data=notes)
@@ -121,13 +121,13 @@ class Outcome(NamedTuple):
     """A run that was executed.
 
     Attributes:
-        draft, setup, records, plan: what was executed, and on what.
-        trained: what it came to.
-        non_private: what that is compared with, if it is.
+        draft, setup, records, plan: the run and its records.
+        trained: its result.
+        non_private: the non-private model that it is compared with, if any.
         risk: a bound on its excess risk, if one covers exactly this run.
-        rule: what the default rule chose, if it did.
-        tuning: what is public of the choice among candidates, if there was one.
-        centre: what rows are centred by, if they are.
+        rule: the choices of the default rule, if it made any.
+        tuning: the public part of the choice among candidates, if there was one.
+        centre: how rows are centred, if they are.
     """
 
     draft: Draft
@@ -142,7 +142,7 @@ class Outcome(NamedTuple):
     centre: Centre | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Return what is reported, JSON types only."""
+        """Return the report, JSON types only."""
         rows, columns = self.records.shape
         fields = {
             "records": rows,
@@ -173,11 +173,11 @@ class Outcome(NamedTuple):
 
     @property
     def _measures(self) -> bool:
-        """Whether anything is said of the records that the guarantee does not cover: only what was asked for."""
+        """Whether the user asked for measurements on the records that the guarantee does not cover."""
         return self.setup.unprotected or (self.records.test is not None and self.setup.evaluate_epsilon is None)
 
     def _uncovered(self) -> dict[str, Any]:
-        """Return what is said of the records without noise, and that no guarantee covers it."""
+        """Return what is computed from the records without noise, with the remark that no guarantee covers it."""
         non_private = {} if self.non_private is None else {"non_private": self.non_private.to_json()}
         return {
             "why": UNCOVERED + self._units,
@@ -188,7 +188,7 @@ class Outcome(NamedTuple):
         }
 
     def _evaluation(self) -> dict[str, Any]:
-        """Return what was measured with noise, which is released beside the model."""
+        """Return the metrics with noise, which are released beside the model."""
         measured, shared = getattr(self.trained, "measured", None), self.setup.evaluate_epsilon
         if measured is None or shared is None:
             return {}
@@ -203,33 +203,33 @@ class Outcome(NamedTuple):
         }  # fmt: skip
 
     def _centre(self, centre: Centre) -> dict[str, Any]:
-        """Return what is said of centred rows; all of it is released."""
+        """Return the report of centring; all of it is released."""
         mean, distance = centring_steps(self.plan.steps)
         return {"mean": mean, "distance": distance, "scale": centre.scale}
 
     @property
     def _calibration(self) -> dict[str, Any] | None:
-        """What is said of scores that became log-odds; all of it is released."""
+        """The report of calibration, which turns scores into log-odds; all of it is released."""
         if self.rule is None or isinstance(self.trained, Replicas) or self.trained.temperature is None:
             return None
         return {"temperature": self.trained.temperature, "sums": self.rule.calibrating.sums}
 
     @property
     def _of_classes(self) -> dict[str, Any]:
-        """The weights and the shares of the classes that were given; both are public."""
+        """The given weights and shares of the classes; both are public."""
         count = int(self.draft.get("classes", 2))
         given = {"class_weights": self.setup.weights(count), "class_shares": self.setup.shares(count)}
         return {name: values for name, values in given.items() if values is not None}
 
     def _solver(self) -> dict[str, Any]:
-        """Return what a case says of a run that is no descent, and how its records are bounded."""
+        """Return the solver and the bounds on records, for a run that is not gradient descent."""
         if self.setup.solver != Solver.SUMS:
             return {}
         return {"solver": self.setup.solver, **{name: self.draft[name] for name in ("feature_bound", "label_bound")}}
 
     @property
     def _units(self) -> str:
-        """What RMSE and loss are measured in, where that is not the target's own unit."""
+        """The unit of RMSE and loss, where it is not the target's own."""
         ranges = self.records.ranges
         if self.draft["loss"] in CLASSIFYING or ranges is None or ranges.target is None:
             return ""
@@ -237,7 +237,7 @@ class Outcome(NamedTuple):
         return f"; in units of the mapped target: {low:g} to {high:g} goes to [{-bound:g}, {bound:g}]"
 
     def _remarks(self) -> Iterator[str]:
-        """Yield what the records give reason to say: no guarantee covers it."""
+        """Yield remarks on the records and the model; no guarantee covers them."""
         total = self.records.shape[0] + self.records.test_count + self._held_out
         if self.setup.unprotected:
             yield from on_records(self.records, self.draft["loss"], total, read=self.setup.synthetic is None)
@@ -246,12 +246,12 @@ class Outcome(NamedTuple):
 
     @property
     def _held_out(self) -> int:
-        """How many records runs were scored on that are held out of the training records."""
+        """The number of records that were held out of training to score the candidates."""
         score = {} if self.tuning is None else self.tuning["score"]
         return score["records"] if score.get("epsilon") is not None else 0
 
     def notes(self) -> Iterator[Note]:
-        """Yield what holds of every run described like this one, whatever the records are."""
+        """Yield the notes that hold for every run with this description, whatever the records."""
         if self.rule is not None:
             yield self.rule.note()
         if self._calibration is not None:
@@ -278,12 +278,12 @@ class Outcome(NamedTuple):
 
     @property
     def _iterates_released(self) -> int:
-        """How many iterates a model file holds: all that may be public where that was asked for, else the model's."""
+        """The number of iterates in a model file: all released ones with ``release``, else the model alone."""
         asked = isinstance(self.trained, Trained) and self.draft.given("release")
         return len(self.trained.released) if asked else 1  # type: ignore[union-attr]
 
     def model(self, case: Case) -> Model | None:
-        """Return the model as a file holds it, but for the statement of its privacy; None of many replicas."""
+        """Return the model for a file, without the statement of its privacy; None for many replicas."""
         if isinstance(self.trained, Replicas):
             return None
         records, ranges, labels = self.records, self.records.ranges, self.records.labels
@@ -308,7 +308,7 @@ class Outcome(NamedTuple):
         )  # fmt: skip
 
     def _privacy(self, trained: Trained, case: Case) -> dict[str, Any]:
-        """Return what is guaranteed of a model, or why nothing is."""
+        """Return the guarantee of a model, or why it has none."""
         source, seed, because = trained.randomness
         seeded = {
             **({} if because is None else {"why_not_private": because}),
@@ -327,7 +327,7 @@ class Outcome(NamedTuple):
 
 
 def refuse_unwritable_model(setup: Setup, draft: Draft, plan: Plan, columns: int) -> None:
-    """Refuse a model whose file could not be read back, before it is trained.
+    """Refuse, before training, a model whose file could not be read back.
 
     Raises:
         SpecError: more numbers would be released than a file holds.
@@ -338,7 +338,7 @@ def refuse_unwritable_model(setup: Setup, draft: Draft, plan: Plan, columns: int
 
 
 def refuse_unmeasurable(draft: Draft, epsilon: float) -> None:
-    """Refuse a private measurement that cannot be made, before anything is trained.
+    """Refuse, before training, a private measurement that cannot be made.
 
     Raises:
         SpecError: epsilon is out of range, or nothing bounds the errors of a regression.
@@ -349,11 +349,11 @@ def refuse_unmeasurable(draft: Draft, epsilon: float) -> None:
 
 
 def _parted(weights: Array, constant: float, classes: int | None) -> tuple[Array, Any]:
-    """Return the weights of the features, and the intercept: what a constant column adds to a score, or 0.
+    """Return the weights of the features, and the intercept: the constant column's term of a score, or 0.
 
     Args:
-        weights: shape (d,), of K classes (d K,).
-        constant: what the last column holds, 0 where there is no intercept.
+        weights: shape (d,), or (d K,) for K classes.
+        constant: the value of the last column, 0 where there is no intercept.
         classes: K, or None for one score.
 
     Returns:
@@ -368,13 +368,13 @@ def _parted(weights: Array, constant: float, classes: int | None) -> tuple[Array
 
 
 def _with_intercepts(released: Array, constant: float, classes: int | None) -> Array:
-    """Return iterates, each a row, with the intercept after the weights of the features."""
+    """Return an array of iterates, one a row: the weights of the features, then the intercept."""
     parts = (_parted(iterate, constant, classes) for iterate in released)
     return np.array([np.append(weights, intercept) for weights, intercept in parts])
 
 
 def _declared(records: Records) -> dict[str, Any]:
-    """Return the levels of columns of words, and what stands for missing cells."""
+    """Return the levels of columns of words, and the replacements of missing cells."""
     ranges, columns = records.ranges, records.names[:-1]
     if ranges is None:
         return {}

@@ -1,7 +1,7 @@
-"""What a model says of rows: labels by their names, targets in their own units.
+"""Predictions of a model for rows: labels by their names, targets in their own units.
 
-Predictions are computed from the released model and the rows alone: of the records that the model was trained on they
-tell nothing that the model does not.
+They are computed from the released model and the rows alone, so they reveal no more about the training records than the
+model does.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ _SIGNS = ("-1", "1")  # the classes that have no names
 
 
 class Predictor(NamedTuple):
-    """A model, and how its scores are read.
+    """A model, and how its scores become predictions.
 
     Attributes:
-        model: that predicts.
+        model: the model.
         classes: the names of -1 and +1, or of several classes in the order of their scores; None for a regression.
-        probable: whether the scores are log-odds, or logarithms of the odds of several classes.
-        middle, half: of a regression: a score z stands for the target ``middle + half z``.
-        width: of the interval that targets were cut to in training.
-        threshold: of two classes, the score above which a row counts as +1.
+        probable: whether scores give probabilities: log-odds, or for several classes the logits of a softmax.
+        middle, half: for a regression, a score z predicts the target ``middle + half z``.
+        width: of the interval that targets were clipped to in training.
+        threshold: for two classes, the score above which a row counts as +1.
     """
 
     model: Model
@@ -49,7 +49,7 @@ class Predictor(NamedTuple):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What is predicted of a row, by the names of the columns."""
+        """The names of the predicted columns."""
         if self.classes is None:
             return ("prediction",)
         return ("prediction", "probability" if self.probable else "score")
@@ -60,10 +60,10 @@ class Predictor(NamedTuple):
         return self.model.classes is not None
 
     def above(self, probability: float | None) -> Predictor:
-        """Return how scores are read where +1 is what has a larger probability than this one; None changes nothing.
+        """Return the predictor that answers +1 above this probability of +1; None changes nothing.
 
         Raises:
-            SpecError: the model has not two classes with probabilities, or that is none between 0 and 1.
+            SpecError: the model is not of two classes with probabilities, or the probability is not between 0 and 1.
         """
         if probability is None:
             return self
@@ -74,7 +74,7 @@ class Predictor(NamedTuple):
         return self._replace(threshold=math.log(probability / (1.0 - probability)) + self._shift)
 
     def places(self, scores: Array) -> NDArray[Any]:
-        """Return the places of the classes that scores stand for: the largest of several, or 1 above the threshold."""
+        """Return the places of the predicted classes: that of the largest score, or 1 above the threshold, else 0."""
         return scores.argmax(axis=1) if self.several else np.asarray(scores > self.threshold).astype(np.intp)
 
     @property
@@ -83,22 +83,22 @@ class Predictor(NamedTuple):
         return shift_of(None if weights is None else np.array(weights), several=self.several)
 
     def log_odds(self, scores: Array) -> Array:
-        """Return scores as log-odds among all records: without what weights of classes add to them."""
+        """Return scores as log-odds among all records: weights of classes shift scores, and the shift is subtracted."""
         return np.asarray(scores - self._shift)
 
     def chances(self, scores: Array) -> Array:
-        """Return the probability of +1, or of several classes that of the class that is predicted, shape (m,)."""
+        """Return the probability of +1, or with several classes that of the predicted class, shape (m,)."""
         if not self.several:
             return probabilities(self.log_odds(scores))
         all_of = several.probabilities(self.log_odds(scores))
         return np.take_along_axis(all_of, self.places(scores)[:, np.newaxis], 1)[:, 0]
 
     def right(self, scores: Array, targets: Array) -> NDArray[np.bool_]:
-        """Return which rows are predicted right, for targets as their cells are read."""
+        """Return which rows are predicted right; targets are as read from their cells."""
         return np.asarray(self.places(scores) == (targets if self.several else targets > 0.0))
 
     def targets(self, scores: Array) -> Array:
-        """Return the targets, in their own units, that the scores of a regression stand for."""
+        """Return the predictions of a regression in the target's own units."""
         return np.asarray(self.middle + self.half * scores)
 
     def to_sklearn(self) -> Any:
@@ -127,7 +127,7 @@ class Predictor(NamedTuple):
         return make_pipeline(rows, linear)
 
     def read(self, scores: Array) -> dict[str, NDArray[Any]]:
-        """Return what is predicted, name -> array of shape (m,): see `names`."""
+        """Return the predictions, name -> array of shape (m,): see `names`."""
         if self.classes is None:
             return {"prediction": self.targets(scores)}
         if self.several:
@@ -137,13 +137,12 @@ class Predictor(NamedTuple):
 
 
 def predictor(model: Model) -> Predictor:
-    """Return how a model's scores are read; the model may come from anywhere.
+    """Return the predictor of a model, which may come from an untrusted file.
 
-    The classes of a model that was trained without names for them are -1 and 1; that of everything but ``positive`` is
-    ``not positive`` where it has no name.
+    Classes without names are -1 and 1. If only the positive class has a name, the other one is ``not`` that name.
 
     Raises:
-        SpecError: its loss is not known.
+        SpecError: the model's loss is not known, or does not fit its classes or label bound.
     """
     name, bound = model.loss.get("loss"), model.loss.get("label_bound")
     if not isinstance(name, str) or name not in LOSSES:
@@ -164,7 +163,7 @@ def predictor(model: Model) -> Predictor:
 
 
 def _label_bound(bound: Any) -> float:
-    """Return the number that the end of the target's range was mapped to in training."""
+    """Return the number to which the end of the target's range was mapped in training."""
     if not bound:
         return 1.0
     if not isinstance(bound, (int, float)) or not 0.0 < bound < math.inf:
@@ -179,10 +178,10 @@ def probabilities(scores: Array) -> Array:
 
 
 def predicted(predicting: Predictor, source: Any) -> Iterator[dict[str, NDArray[Any]]]:
-    """Yield what is predicted of some rows at a time; see `Predictor.read` and `Model.scored`."""
+    """Yield predictions in blocks of rows; see `Predictor.read` and `Model.scored`."""
     pieces = predicting.model.scored(source)
     while True:
-        with np.errstate(all="ignore"):  # numbers may be far from those of training
+        with np.errstate(all="ignore"):  # rows may be far outside the range of the training rows
             scores, _ = next(pieces, (None, None))
             read = None if scores is None else predicting.read(scores)
         if read is None:
@@ -191,7 +190,7 @@ def predicted(predicting: Predictor, source: Any) -> Iterator[dict[str, NDArray[
 
 
 def write_csv(predicting: Predictor, source: Any, write: Callable[[str], None]) -> int:
-    """Write a CSV with one line per row, in the order of the rows, and return how many rows there were.
+    """Write a CSV with one line per row, in the order of the rows, and return the number of rows.
 
     Args:
         predicting: the model.
@@ -213,5 +212,5 @@ def write_csv(predicting: Predictor, source: Any, write: Callable[[str], None]) 
 
 
 def _cell(label: str) -> str:
-    """Return a label as a cell; a number stays one."""
+    """Return a label as a cell that no spreadsheet runs as a formula; -1 and 1 stay numbers."""
     return label if label in _SIGNS else spreadsheet_text(label)

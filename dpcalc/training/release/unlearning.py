@@ -1,8 +1,8 @@
-"""A model is trained on by noisy steps on the records kept, until it hides those that are gone (`docs/method.md`).
+"""Unlearning: noisy steps on the kept records, from a model file, until the model hides the removed records.
 
-The steps are full batches of the loss that the model file names, with a regulariser, within a ball; the start is the
-model in the file. What is certified is that the outcome hides whether the records that are gone were ever trained on:
-it is no guarantee for the records kept.
+The steps are full batches of the loss that the model file names, with a regulariser, within a ball. The certificate
+says that the outcome hides whether the removed records were ever trained on; it is no guarantee for the records kept
+(`docs/method.md`).
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ NOT_FOR_THE_REST = (
 
 
 class _Start(NamedTuple):
-    """Where the steps start.
+    """The start of the steps.
 
     Attributes:
-        model: as its file has it.
-        bound: the length to which whole rows are shortened.
-        constant: what the column of the intercept holds, 0 where there is none.
+        model: from its file.
+        bound: the bound on the length of rows with the constant column.
+        constant: the value of the intercept's column, 0 where there is none.
     """
 
     model: Model
@@ -61,7 +61,7 @@ class _Start(NamedTuple):
     @property
     def weights(self) -> Array:
         """The weights of every column, shape (d,)."""
-        scale = self.model.temperature or 1.0  # the steps move what was trained, and not log-odds
+        scale = self.model.temperature or 1.0  # the steps start from the weights as trained
         with np.errstate(over="ignore"):
             weights = np.multiply(self.model.weights, scale)
             last = np.divide(self.model.intercept * scale, self.constant) if self.constant else ()
@@ -75,6 +75,7 @@ def fit_unlearned(task: Task) -> Fit:
         SpecError: the model, the data or the description are malformed, or the run is not one of those covered.
         MissingParameter: the start distance, the ball or the regulariser is not known.
         NotApplicable, Infeasible: see `dpcalc.engine.answer.answer`.
+        GateRefused: a gate on privacy is given.
     """
     from dpcalc.training.release.execution import Execution, Trained, source_of
 
@@ -112,7 +113,7 @@ def fit_unlearned(task: Task) -> Fit:
 
 
 class _Unlearning(Accounting):
-    """Steps that forget, accounted from models a known distance apart."""
+    """Accounting of unlearning steps, which start from models a known distance apart."""
 
     @property
     def loss(self) -> Loss:
@@ -130,17 +131,17 @@ class _Unlearning(Accounting):
         return ask("unlearn", {**known, **given}, question, notes=False)
 
     def carried(self, row: Result) -> Carried:
-        """As `Accounting.carried`: the same steps as those of a descent, which is how they are carried out."""
+        """As `Accounting.carried`: the steps are executed as those of a descent."""
         described = {name: value for name, value in self.draft.items() if name not in OF_UNLEARNING}
         run = accounted_run(Draft(Description({**described, "steps": self.draft["clean_steps"]})), row)
         return Carried(run, plan(run, *self.shape)._replace(algorithm=FORGETTING, started=True))
 
 
 def _for_the_rest(draft: Draft, made: Guaranteed) -> Result:
-    """Return what the steps guarantee of the records kept, as those of a descent, at the delta that is asked.
+    """Return the guarantee of the steps for the records kept, as of a descent, at the given delta.
 
     Raises:
-        NotApplicable: nothing.
+        NotApplicable: there is none.
     """
     described = {name: value for name, value in draft.items() if name not in OF_UNLEARNING}
     noise = {"noise_std": made.run.noise_std, "steps": draft["clean_steps"]}
@@ -156,11 +157,7 @@ def _for_the_rest(draft: Draft, made: Guaranteed) -> Result:
 
 
 def _check(setup: Setup) -> None:
-    """Refuse what a run that forgets does not have.
-
-    Raises:
-        SpecError: it is asked for.
-    """
+    """Raise SpecError for options that an unlearning run does not take."""
     strange = {
         "--synthetic": setup.synthetic is not None, "--replicas": setup.replicas > 1, "--tune": setup.tune is not None,
         "--solver sums": setup.solver == Solver.SUMS, "--centre": bool(setup.centre),
@@ -179,10 +176,10 @@ def _check(setup: Setup) -> None:
 
 
 def _start_of(model: Model) -> _Start:
-    """Return where the steps start.
+    """Return the start of the steps.
 
     Raises:
-        SpecError: nothing is known of steps from such a model.
+        SpecError: unlearning does not cover such a model, or its file is malformed.
     """
     if model.centre is not None:
         raise SpecError("rows of the model are centred on others than those kept", "train it with --no-centre")
@@ -208,8 +205,8 @@ def _draft(task: Task, start: _Start) -> Draft:
     """Return the run with the loss of the model.
 
     Raises:
-        SpecError: something is given that a run that forgets does not take, or that contradicts the model.
-        MissingParameter: the regulariser or the ball is not given.
+        SpecError: a parameter does not belong to an unlearning run, or contradicts the model.
+        MissingParameter: the regulariser, the ball or the start distance is not given.
     """
     named = Description(task.given, task.sources)
     known = {name: start.model.loss[name] for name in ("loss", *_LOSS) if start.model.loss.get(name) is not None}
@@ -249,7 +246,7 @@ _APART = "of k records left out of n, minimisers are k Delta/(m n) apart"
 
 
 def _fill(draft: Draft) -> None:
-    """Fill in steps and step size: as many steps as leave a hundredth of the distance.
+    """Fill in the step size, and as many steps as reduce the distance to a hundredth, from 10 to 1000.
 
     Raises:
         SpecError: the loss is not smooth.
@@ -265,7 +262,7 @@ def _fill(draft: Draft) -> None:
 
 
 def _records(setup: Setup, draft: Draft, start: _Start, phases: Phases) -> Records:
-    """Return the records kept, mapped as the model maps its rows.
+    """Return the records kept, mapped as in the model.
 
     Raises:
         SpecError: they cannot be read, or have other columns.

@@ -1,1 +1,1 @@
-"""What is asked, what is filled in by default, and what is guaranteed of the run."""
+"""The setup of a run, its defaults, and its guarantee."""

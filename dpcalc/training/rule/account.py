@@ -1,4 +1,4 @@
-"""The account that releases about the same records share: each is charged to it before its first noise is drawn."""
+"""The account of all releases about the same records: each is charged before its noise is drawn."""
 
 from __future__ import annotations
 
@@ -16,21 +16,22 @@ AGAIN = (
     "less private than each; give all of them one account (dpcalc.Accountant or dpcalc.Ledger), which adds them up"
 )
 _NEAR = 0.99
-"""The share of epsilon that a mu has to come to, so as to be that of the release: less would be of a part of it."""
+"""A mu that gives less than this share of epsilon covers only a part of the release."""
 
 _fitted: set[int] = set()
-"""The numbers of columns of what was fitted without an account: they are public, unlike what the rows hold."""
+"""The numbers of columns of fits without an account: they are public, unlike the rows."""
 _warned: list[str] = []
 _lock = threading.Lock()
 
 
 class Release(NamedTuple):
-    """A release about the records, under replace-one adjacency: (epsilon, delta), and where that is known, more.
+    """A release about the records and its guarantee under replace-one adjacency.
 
     Attributes:
         name: of its entry.
-        epsilon, delta: what it has.
-        mu, distance: it is within this distance, in total variation, of what is mu-GDP; None where that is not known.
+        epsilon, delta: of its guarantee.
+        mu, distance: the release is within this distance, in total variation, of a mu-GDP one; mu is None where that is
+            not known.
     """
 
     name: str
@@ -41,23 +42,24 @@ class Release(NamedTuple):
 
 
 class Account(Protocol):
-    """What releases are charged to: `dpcalc.Accountant`, `dpcalc.Ledger`, or a ledger in a file."""
+    """An account for releases: `dpcalc.Accountant`, `dpcalc.Ledger`, or a ledger in a file."""
 
     def take(self, *releases: Release) -> Charged:
         """Charge releases before they are made, all or none.
 
         Raises:
-            GateFailed: the budget has no room for it.
+            GateFailed: the budget has no room for them.
         """
 
     def finish(self) -> None:
-        """Say of what was charged that it was released."""
+        """Mark the charged releases as released."""
 
 
 def release_of(name: str, best: Result) -> Release:
-    """Return what is charged for a result: exact noisy sums that are rounded are near what is not, which is Gaussian.
+    """Return the release to charge for a result.
 
-    Of what is rounded after hidden steps, to a grid of its own, (epsilon, delta) alone is kept.
+    Rounded noisy sums that are exact before rounding are near the Gaussian mechanism, and are charged by mu and the
+    distance. A result that is rounded to its own grid after hidden steps is charged by (epsilon, delta) alone.
     """
     assert best.epsilon is not None
     assert best.delta is not None
@@ -72,13 +74,13 @@ def release_of(name: str, best: Result) -> Release:
 
 
 def charged(case: Case, account: Account | None, *releases: Release) -> Case:
-    """Return the case with a note on the account, to which its releases are charged.
+    """Charge releases to the account and return the case with a note on it.
 
-    The distance of what is near mu-GDP costs more at a small delta than what rounding adds to epsilon: where it does
-    not fit, (epsilon, delta) may, as in a budget that is that of the run.
+    At a small delta, the distance to mu-GDP may cost more than the rounding adds to epsilon. So if mu does not fit into
+    the budget, (epsilon, delta) is tried, which fits a budget equal to that of the run.
 
     Raises:
-        GateFailed: the budget of the account has no room for it.
+        GateFailed: the budget of the account has no room for them.
     """
     if account is None:
         return case
@@ -94,7 +96,7 @@ def charged(case: Case, account: Account | None, *releases: Release) -> Case:
 
 
 def warn_if_again(columns: int) -> None:
-    """Warn once in a process of a fit without an account to rows of so many columns that is not the first."""
+    """Warn, once in a process, if this is a second fit without an account to rows with this number of columns."""
     with _lock:
         again = columns in _fitted and not _warned
         _fitted.add(columns)

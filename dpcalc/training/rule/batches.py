@@ -1,14 +1,14 @@
-"""The default rule for batches of a size that is given: which way to draw them needs less noise at equal work.
+"""The default rule for batches of a given size: it draws them in the way that needs less noise at equal work.
 
-Two ways are compared at the same number of passes: fresh uniform batches, accounted by composition, so that every
-iterate may be public and their tail is averaged; and passes in fresh orders that stay secret for ever, of which the
-last iterate alone is released, and whose steps are at most 2/smoothness long; of several classes the softmax is then
-capped. The second is left out where the budget cannot pay for its rounding. Few passes or a small epsilon speak for
-the first, small batches and many passes for the second. Where records fit in memory, full batches are better than
-either. Here kappa = C sqrt(T/d)/sigma, which for full batches is that of `dpcalc.training.rule.full_batches`.
+It compares two ways at the same number of passes. Fresh uniform batches are accounted by composition: every iterate may
+be public, and the tail is averaged. Passes in fresh orders that stay secret forever release the last iterate alone, in
+steps of at most 2/smoothness; with several classes the softmax is then capped. The second way is left out if the budget
+has no room for its rounding. Few passes or a small epsilon favour the first, small batches and many passes the second.
+If the records fit in memory, full batches are better than either. Here kappa = C sqrt(T/d)/sigma, which for full
+batches is that of `dpcalc.training.rule.full_batches`.
 
-Batches with correlated noise are asked for. There is nothing to compare, and kappa is C T over the largest noise that
-a prefix sum of T mean gradients has, times sqrt(d).
+Correlated noise is used only on request, without a comparison; kappa is then C T over sqrt(d) times the largest noise
+of a prefix sum of T mean gradients.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from dpcalc.training.rule.guarantee import described_run, noise_scale
 from dpcalc.training.rule.setup import Average, Setup
 
 PASSES = 10
-"""Passes where none are given: more cost time and change little."""
+"""Passes by default: more cost time and change little."""
 
 OF_LAST = 0.3
-"""The travel of correlated noise that the last iterate suits, over that for the mean of the later ones.
+"""With correlated noise: the best travel for the last iterate, over that for the mean of the later iterates.
 
-The fresh noise of a step is more than that of independent steps, and a mean takes it away: 0.8 % to 2 % of accuracy.
+A step's fresh noise is larger than with independent noise, and averaging removes it: 0.8 % to 2 % of accuracy.
 """
 
 _BESIDE = ("batch_size", "epochs")
@@ -43,9 +43,9 @@ class _Way(NamedTuple):
 
     Attributes:
         words: for the report.
-        changes: what describes it.
-        noise: that it needs.
-        longest: the longest step that it takes.
+        changes: its parameters.
+        noise: the noise that it needs.
+        longest: its longest step.
     """
 
     words: str
@@ -55,14 +55,14 @@ class _Way(NamedTuple):
 
 
 def applies(draft: Draft) -> bool:
-    """Return whether a batch size is given, and nothing that says how batches are drawn but for correlated noise."""
+    """Return whether a batch size is given, and no other flag about the drawing of batches but correlated noise."""
     beside = (*_BESIDE, "algorithm", "noise_multiplier") if _correlates(draft) else _BESIDE
     alone = not set(switches_of(draft)) - set(beside) and draft.given("batch_size") and draft.steps is None
     return alone and draft["loss"] in LOSSES and not draft.question.solve
 
 
 def fill(draft: Draft, asked: Setup, columns: int) -> tuple[Rule, Average]:
-    """Fill in clip, passes, algorithm and step size; return what was chosen, and what is made of the iterates.
+    """Fill in clip, passes, algorithm and step size; return the choices and the average.
 
     Raises:
         MissingParameter: there is no budget.
@@ -74,7 +74,7 @@ def fill(draft: Draft, asked: Setup, columns: int) -> tuple[Rule, Average]:
     choice.pick_clip(choice.kappa)
     choice.pick("epochs", PASSES, Source.DEFAULT, "more cost time and change little")
     steps = int(draft["epochs"]) * -(-int(draft["records"]) // int(draft["batch_size"]))
-    choice.step_size(1.0, steps)  # lengths that are no doubles are refused
+    choice.step_size(1.0, steps)  # refuses lengths outside the range of doubles
     draft.fill_model()
     if _correlates(draft):
         return _fill_correlated(choice, steps)
@@ -106,7 +106,7 @@ def _correlates(draft: Draft) -> bool:
 
 
 def _fill_correlated(choice: Choice, steps: int) -> tuple[Rule, Average]:
-    """Fill in the matrix and the step size where noise is correlated: every iterate may be public."""
+    """Fill in the matrix and the step size for correlated noise; every iterate may be public."""
     draft = choice.draft
     choice.pick("mechanism", Mechanism.BEST, Source.DEFAULT, "the least noise in prefix sums at this guarantee")
     trial = draft.replacing(step_size=1.0)
@@ -127,7 +127,7 @@ def _sampled(draft: Draft) -> _Way:
 
 
 def _hidden(draft: Draft, asked: Setup, columns: int) -> _Way | None:
-    """Return passes in secret orders, of which the last iterate alone is released; None where they do not suit."""
+    """Return passes in secret orders that release the last iterate alone; None where they do not apply."""
     from dpcalc.training.rule.guarantee import leaves_room  # which imports numpy
 
     changes: dict[str, Any] = {"algorithm": FRESH_ORDERS, "permutation": Permutation.SECRET}

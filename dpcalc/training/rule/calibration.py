@@ -1,12 +1,12 @@
-"""From scores to log-odds: slopes that are clipped push scores apart, and a public temperature undoes that on average.
+"""From scores to log-odds: clipped slopes push scores apart, and a public temperature corrects that on average.
 
-Where both classes are there at a score, a fit with slopes of at most c < 1/2 settles where p min(sg(-s), c) =
-(1 - p) min(sg(s), c): a true chance of 0.6 is reported as 0.933 for c = 0.1, however many records there are. For rows
-whose law is the same in all directions the clipped risk is least at a multiple of the true weights, so that one number,
-the temperature, is what a linear model is wrong by. How large it is depends on how predictable the classes are, which
+Let a score s occur with both classes, +1 with probability p. A fit with slopes of at most c < 1/2 converges to
+p min(sg(-s), c) = (1 - p) min(sg(s), c): for c = 0.1 it predicts 0.933 where p = 0.6, however many records there are.
+For rows with a rotationally symmetric distribution, the minimiser of the clipped risk is a multiple of the true
+weights. So one number, the temperature, corrects a linear model. It depends on how predictable the classes are, which
 is not public. From kappa = 10 on, noisy counts of the records correct it: `dpcalc.training.release.calibration`.
 
-The constants were chosen on some seventy tables: `docs/training.md` says how good the probabilities are.
+The constants were chosen on about seventy tables; `docs/training.md` reports the quality of the probabilities.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ COUNTED_FROM = 10.0
 """The kappa from which records are counted: below it, noise drowns the counts."""
 
 SIZES = 3
-"""How many sizes of a score are told apart: right and wrong answers are counted at each."""
+"""The number of sizes of a score; right and wrong predictions are counted at each."""
 
 SUMS, MORE_SUMS = 4, 8
-"""How many noisy sums there are of these counts, of which the mean is used: the more where kappa is in `MORE`.
+"""The number of noisy sums of these counts, whose mean is used; `MORE_SUMS` for kappa in the range `MORE`.
 
-Each costs 0.4 % more noise in all others. On tables of which none was chosen on, eight in place of four take 0.006 off
-the calibration error and 0.003 off the log loss; twelve take no more, and cost accuracy.
+Each sum adds 0.4 % of noise to all others. On held-out tables, eight sums instead of four lower the calibration error
+by 0.006 and the log loss by 0.003; twelve lower them no further, and cost accuracy.
 """
 
 MORE = 15.0, 50.0
-"""The kappas where there are more sums: below, accuracy falls by 0.001; above, counts are precise enough."""
+"""The kappas with more sums: below them accuracy would fall by 0.001; above them counts are precise enough."""
 
 _STEEPEST, _ROOT = 6.0, 3.0
 """The temperature is 6 d^(-1/3), and at least 1: with many columns the scores of a row are smaller."""
@@ -41,8 +41,8 @@ class Calibrating(NamedTuple):
     """How scores become log-odds.
 
     Attributes:
-        temperature: what scores are divided by; a public number, or None where they stay what they are.
-        sums: how many noisy sums of counts correct it after the descent; 0 where nothing is counted.
+        temperature: scores are divided by it; a public number, or None where scores stay as they are.
+        sums: the number of noisy sums of counts that correct it after the descent; 0 for no correction.
     """
 
     temperature: float | None = None
@@ -50,12 +50,12 @@ class Calibrating(NamedTuple):
 
     @property
     def entries(self) -> int:
-        """How many numbers these sums have together."""
+        """The number of entries of these sums together."""
         return 2 * SIZES * self.sums
 
 
 def calibrating(records: int, mu: float, columns: int, classes: int, kappa: float) -> Calibrating:
-    """Return how the scores of a clipped classifier become log-odds, by public numbers.
+    """Return how the scores of a clipped classifier become log-odds, from public numbers.
 
     Args:
         records, mu, columns, kappa: as of `dpcalc.training.rule.full_batches`.

@@ -1,4 +1,4 @@
-"""What is asked of a tuned run: the candidates, the law of the number of runs, and what tells which run is best."""
+"""The description of tuning: the candidates, the law of the number of runs, and how runs are scored."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from dpcalc.model.parameter import PARAMETERS, check
 from dpcalc.notions.tuning import Law, Tuning, tuning_of
 
 TRAVEL = "travel"
-"""How far the default rule lets the weights travel, over kappa: see `dpcalc.training.rule.full_batches`."""
+"""The travel of the weights over kappa: see `dpcalc.training.rule.full_batches`."""
 
 TUNABLE = ("clip", TRAVEL, "steps", "step_size", "regularisation", "batch_size", "epochs")
-"""What may be tuned: how the run is carried out, and not how records are read."""
+"""The parameters that may be tuned: those of the run's steps, not of reading the records."""
 
 LAWS = (Law.GEOMETRIC, Law.LOGARITHMIC, Law.POISSON)
 
@@ -28,14 +28,14 @@ Candidate = dict[str, Any]
 
 
 class Tune(NamedTuple):
-    """A choice among settings that is to be paid for.
+    """A choice among settings, whose privacy cost is accounted.
 
     Attributes:
-        settings: parameter -> its values, all of which are fixed before a record is read.
+        settings: parameter -> its values, all fixed before a record is read.
         mean: E K, the mean of the number of runs.
         law: of the number of runs.
-        held_out: the share of the training records on which runs are scored, privately; None with a public file.
-        public: path of public records on which runs are scored; None where some are held out.
+        held_out: the share of the training records on which runs are scored with noise; None with a public file.
+        public: path of public records on which runs are scored; None if records are held out.
     """
 
     settings: Mapping[str, tuple[Any, ...]]
@@ -46,12 +46,12 @@ class Tune(NamedTuple):
 
     @property
     def tuning(self) -> Tuning:
-        """The law of the number of runs, as what is proved of it takes it."""
+        """The law of the number of runs, as the theorems take it."""
         return tuning_of(self.law, self.mean)
 
     @property
     def accounted(self) -> Tuning:
-        """The law as it is read back from a card, of a mean that was rounded up once more: it costs a little more."""
+        """The law as read back from a card: its mean was rounded up once more, so it costs slightly more."""
         return tuning_of(self.law, self.tuning.mean)
 
     @property
@@ -61,7 +61,7 @@ class Tune(NamedTuple):
 
 
 class TuneRequest(NamedTuple):
-    """How a run is to be tuned, as a user says it.
+    """A user's request for tuning.
 
     Attributes:
         settings: parameter -> values; or texts such as ``clip=0.05,0.1; travel=10,30``.
@@ -76,10 +76,10 @@ class TuneRequest(NamedTuple):
     score: Any = None
 
     def tune(self) -> Tune | None:
-        """Return what is asked, None where nothing is.
+        """Return the choice among settings, or None if none are given.
 
         Raises:
-            SpecError: it is malformed, or says how to tune and not what.
+            SpecError: the request is malformed, or has no settings but other options of tuning.
         """
         if not self.settings:
             given = {"--tune-runs": self.runs, "--tune-law": self.law, "--tune-score": self.score}
@@ -143,7 +143,7 @@ def _values(name: str, values: Any) -> tuple[Any, ...]:
     """Return the values of a parameter, each within its domain.
 
     Raises:
-        SpecError: it cannot be tuned, or a value is none.
+        SpecError: the parameter cannot be tuned, or a value is outside its domain.
     """
     if name not in TUNABLE:
         raise SpecError(f"{name[:60]} cannot be tuned", f"--tune takes {', '.join(TUNABLE)}")

@@ -1,7 +1,6 @@
-"""What a run has where it is not given: a loss, its bounds, the number of steps and the step size.
+"""Defaults of a run: the loss and its bounds, the number of steps and the step size.
 
-No choice is made by looking at the records: all follow from the constants of the loss, the budget and the size of the
-domain.
+They follow from the constants of the loss, the budget and the size of the domain, and never from the records.
 """
 
 from __future__ import annotations
@@ -17,13 +16,13 @@ from dpcalc.training.rule.guarantee import noise_scale
 from dpcalc.training.rule.setup import Setup
 
 MAX_STEPS = 1000
-"""Full-batch steps that are chosen at most: a limit on time."""
+"""The most full-batch steps that are chosen by default, to limit the time."""
 
 CLASSIFYING = (*SIGNED, LossName.SOFTMAX)
-"""Losses of classes."""
+"""The losses of classifiers."""
 
 _OF_NUMBERS = (".npy", ".npz")
-"""How names of files end whose cells are numbers."""
+"""Endings of files whose cells are numbers."""
 
 _SYNTHETIC_LOSSES = {"logistic": "logistic", "linear": "squares"}
 
@@ -32,8 +31,8 @@ def fill_loss(draft: Draft, setup: Setup) -> None:
     """Fill in the loss and its bounds.
 
     Raises:
-        MissingParameter: no loss is given, and nothing says whether to classify or to fit numbers.
-        SpecError: what is given says both.
+        MissingParameter: no loss is given, and no option says whether to classify or to fit numbers.
+        SpecError: the options contradict each other.
     """
     from dpcalc.training.data.cells import Classes, as_classes
 
@@ -54,13 +53,10 @@ def fill_loss(draft: Draft, setup: Setup) -> None:
 
 
 def _refuse_unnamed_labels(loss: str, setup: Setup) -> None:
-    """Refuse two classes of a file whose cells may be words, where nothing says what the labels are.
+    """Raise SpecError for two classes from a file whose cells may be words, if the labels are not given.
 
-    Words would all count as -1, and the model be useless. Whether the cells are words is not looked at: a refusal that
-    depends on the records would tell of them.
-
-    Raises:
-        SpecError: see above.
+    All words would count as -1, and the model would be useless. The cells are not looked at: a refusal that depends on
+    the records would reveal something about them.
     """
     path = setup.data if isinstance(setup.data, str) and not setup.example else ""
     named = setup.labels is not None or setup.positive is not None
@@ -72,7 +68,7 @@ def _refuse_unnamed_labels(loss: str, setup: Setup) -> None:
 
 
 def _usual_loss(setup: Setup) -> str:
-    """Return the loss that suits what is said of the target; the records are not asked."""
+    """Return the loss that suits the description of the target, without looking at the records."""
     from dpcalc.training.data.cells import Classes
     from dpcalc.training.data.tables import EXAMPLES
 
@@ -95,14 +91,14 @@ def _usual_loss(setup: Setup) -> str:
 
 
 def fill_split(draft: Draft) -> None:
-    """Fill in batches of sizes that differ by at most one, where passes go through all records.
+    """Fill in batches of sizes that differ by at most one, for passes through all records.
 
-    A short last batch would hide its few records least, and dropping them would waste them. Where the batch size
-    divides the number of records, every split is the same. Correlated noise has sums over one constant, and the matrix
-    with the least noise in prefix sums where none is named.
+    A short last batch would protect its few records least, and dropping them would waste them. If the batch size
+    divides the number of records, nothing changes. With correlated noise, all batch sums have one divisor, and the
+    default mechanism is the matrix with the least noise in prefix sums.
 
     Raises:
-        MissingParameter: noise is correlated, and the batch size is not known.
+        MissingParameter: noise is correlated, and the batch size is not given.
     """
     algorithm = draft.algorithm
     if algorithm.correlated:
@@ -117,14 +113,14 @@ def fill_split(draft: Draft) -> None:
 
 
 def fill_steps(draft: Draft, dimension: int) -> None:
-    """Fill in steps and step size by the bound R^2/(2 eta T) + eta (V + d sigma^2)/2 on the excess risk.
+    """Fill in steps and step size from the bound R^2/(2 eta T) + eta (V + d sigma^2)/2 on the excess risk.
 
-    It is the bound for averaged noisy SGD on convex losses, with V the variance of a batch's gradient and sigma the
-    noise at T steps; here it is advice, whatever the algorithm releases. With full batches and eta = 1/smoothness the
-    noise is sigma = s sqrt(T), and T = R/(eta sqrt(d) s) balances the two.
+    The bound is for averaged noisy SGD on convex losses, with V the variance of a batch's gradient and sigma the noise
+    at T steps; for other algorithms it is a heuristic. With full batches and eta = 1/smoothness the noise is
+    sigma = s sqrt(T), and T = R/(eta sqrt(d) s) balances the two terms.
 
     Raises:
-        MissingParameter: what the choice depends on is not given.
+        MissingParameter: the choice needs a parameter that is not given.
     """
     if draft.algorithm.full_batch and draft.steps is None and draft.epochs is None:
         draft.default("steps", _full_batch_steps(draft, dimension))
@@ -172,7 +168,7 @@ def _step_size(draft: Draft, dimension: int) -> float:
 
 
 def _steps(draft: Draft) -> int:
-    """Return the number of steps, which is given or follows from that of epochs."""
+    """Return the number of steps, as given or from the number of epochs."""
     if draft.steps is not None:
         return int(draft.steps)
     steps_per_epoch = 1 if draft.algorithm.full_batch else -(-draft["records"] // draft.get("batch_size", 1))
@@ -180,5 +176,5 @@ def _steps(draft: Draft) -> int:
 
 
 def _steepest(draft: Draft) -> float:
-    """Return the bound on the gradients: the clip, where they are clipped."""
+    """Return the bound on the norm of gradients: the clip, if they are clipped."""
     return draft.loss.lipschitz if draft.clip is None else float(draft.clip)

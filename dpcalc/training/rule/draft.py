@@ -1,4 +1,4 @@
-"""The description of a run while it is completed, before it is accounted."""
+"""The description of a run while defaults are filled in, before accounting."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Draft(Mapping[str, Any]):
     """The parameters of a run by name, in the order in which they became known, each with its source.
 
     Attributes:
-        question: the budget, or what is asked of the run.
+        question: the budget, or the question about the run.
     """
 
     def __init__(self, description: Description, question: Question | None = None) -> None:
@@ -56,14 +56,14 @@ class Draft(Mapping[str, Any]):
             self._values[name], self._sources[name] = value, source
 
     def choose(self, name: str, value: Any) -> None:
-        """Set a parameter that was not given, whatever it was filled in with."""
+        """Set a parameter that was not given, replacing a default."""
         self._values[name], self._sources[name] = value, Source.DERIVED
 
     def fill_model(self) -> None:
-        """Say what clipping is applied to, where it matters: of many classes gradients are shortened or capped.
+        """Fill in how gradients of several classes are clipped: as whole vectors, or by a capped softmax.
 
-        Those of a capped softmax are gradients of a convex function, as hidden iterates need. Full batches and samples
-        compose, which needs nothing, and short gradients take less time.
+        Gradients of a capped softmax are those of a convex function, which hidden iterates need. Full batches and
+        samples are accounted by composition, which needs no convexity, and clipped vectors are faster.
         """
         if self["loss"] == LossName.SOFTMAX and self["classes"] > 2 and self.clip is not None:
             public = self.algorithm.release is Release.STEP
@@ -71,11 +71,11 @@ class Draft(Mapping[str, Any]):
             self.default("model", Model.ANY if composed else Model.CAPPED)
 
     def given(self, name: str) -> bool:
-        """Return whether the parameter was given, and not filled in."""
+        """Return whether the parameter was given, not filled in."""
         return self._sources.get(name, Source.DEFAULT) not in (Source.DEFAULT, Source.DERIVED)
 
     def take_shape(self, rows: int, columns: int, *, with_dimension: bool) -> None:
-        """Take the number of records from the data, and the dimension where it is asked for."""
+        """Take the number of records from the data, and the dimension if ``with_dimension``."""
         self._values["records"] = rows
         self._sources.setdefault("records", Source.DATA)
         self._values.pop("dimension", None)
@@ -92,7 +92,7 @@ class Draft(Mapping[str, Any]):
 
     @property
     def algorithm(self) -> Algorithm:
-        """What is run."""
+        """The algorithm."""
         return ALGORITHMS[str(self["algorithm"])]
 
     @property
@@ -107,22 +107,22 @@ class Draft(Mapping[str, Any]):
 
     @property
     def clip(self) -> float | None:
-        """The norm to which gradients are clipped; None where none are, or it is not known yet."""
+        """The norm to which gradients are clipped; None without clipping, or before it is known."""
         return self.get("clip")
 
     @property
     def steps(self) -> int | None:
-        """The number of steps, where that is given or chosen."""
+        """The number of steps, if given or chosen."""
         return self.get("steps")
 
     @property
     def epochs(self) -> int | None:
-        """The number of passes, where that is given or chosen."""
+        """The number of passes, if given or chosen."""
         return self.get("epochs")
 
     @property
     def step_size(self) -> float | None:
-        """The step size, where that is given or chosen."""
+        """The step size, if given or chosen."""
         return self.get("step_size")
 
     @property
@@ -132,7 +132,7 @@ class Draft(Mapping[str, Any]):
 
     @property
     def loss(self) -> Loss:
-        """What is minimised; its gradients may be clipped besides."""
+        """The loss; its gradients may be clipped in addition."""
         return losses.of(str(self["loss"]), **{name: float(self[name]) for name in losses.PARAMETERS if name in self})
 
     @property

@@ -1,4 +1,4 @@
-"""The excess risk of a run that is carried out."""
+"""The excess risk of an executed run."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ class RiskBound(NamedTuple):
 
     Attributes:
         bound: its id.
-        quantity: what is bounded: the excess risk on the records, or under the law that they are drawn from.
-        value: the number.
-        assumes: what it assumes.
-        vacuous: whether any model meets it.
+        quantity: the excess risk on the records, or under the distribution that they are drawn from.
+        value: the bound.
+        assumes: its assumptions.
+        vacuous: whether every model meets it.
     """
 
     bound: str
@@ -33,15 +33,15 @@ class RiskBound(NamedTuple):
 
 
 def least_risk(draft: Draft, run: Run, best: Result, dimension: int) -> RiskBound | None:
-    """Return the least bound on the excess risk that covers exactly this run, None where there is none.
+    """Return the least bound on the excess risk that covers exactly this run, or None.
 
     Args:
-        draft, run: what is executed.
+        draft, run: the executed run.
         best: its best guarantee.
         dimension: of the data.
     """
     if draft.clip is not None:
-        return None  # the theorems on the risk are of the loss itself
+        return None  # the theorems on the risk are about unclipped gradients
     described = Draft.of(
         **draft.described_loss, algorithm=draft["algorithm"], records=draft["records"], dimension=dimension,
         step_size=run.step_size, noise_std=run.noise_std, steps=draft["records"] if run.steps is None else run.steps,

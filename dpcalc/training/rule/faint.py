@@ -1,8 +1,8 @@
-"""What is known before a run whose records say little above its noise: from public numbers alone.
+"""Warnings before a run whose signal is weak against its noise, from public numbers alone.
 
-Easy tables teach much where others teach nothing, so that kappa alone does not tell which it will be. What is said is
-what was seen on 18 tables, each with eight splits: shares that are right on new records, from the fifth to the
-ninety-fifth part of all runs, and how many runs were no better than the commonest class.
+At the same kappa, a model may learn much from an easy table and nothing from another. So a warning quotes the accuracy
+seen on new records of 18 tables, each with eight splits: from the 5th to the 95th percentile of all runs, and the share
+of runs that were no better than the commonest class.
 """
 
 from __future__ import annotations
@@ -13,23 +13,23 @@ from typing import NamedTuple
 from dpcalc.model.question import Question
 
 FAINT = 3.0
-"""The kappa below which it is left to the noise what is learned."""
+"""The kappa below which chance decides what is learned."""
 
 HOPELESS = 1.0
-"""The kappa below which a model keeps a fifth of what its scores could tell, and most are worse than a constant."""
+"""The kappa below which a model keeps a fifth of the information of its scores, and most are worse than a constant."""
 
 WIDE = 10.0
-"""The same where there are as many columns as records: they had nothing to tell without noise, either."""
+"""The kappa below which tables with more columns than records are hopeless; most of them are even without noise."""
 
 RARE = 6.0
-"""The kappa of the rarest class, 2 n_min mu/(2 sqrt d), below which it is told apart badly: see `docs/training.md`."""
+"""The kappa of the rarest class, 2 n_min mu/(2 sqrt d), below which it is predicted badly: see `docs/training.md`."""
 
 
-_DEAREST = 100.0  # an epsilon beyond which none is advised
+_DEAREST = 100.0  # the largest epsilon that is advised
 
 
 class _Seen(NamedTuple):
-    """What runs came to up to a kappa: shares that are right, and runs of ten no better than a constant."""
+    """Results of runs up to a kappa: the range of accuracy, and how many of ten were no better than a constant."""
 
     kappa: float
     low: float
@@ -41,7 +41,7 @@ _SEEN = (_Seen(0.7, 0.32, 0.88, 6), _Seen(1.4, 0.37, 0.92, 5), _Seen(3.0, 0.46, 
 
 
 class Signal(NamedTuple):
-    """What is known of a run: kappa and mu as of `dpcalc.training.rule.full_batches`, the table, and the budget."""
+    """The public numbers of a run: kappa and mu of `dpcalc.training.rule.full_batches`, the table, and the budget."""
 
     kappa: float
     mu: float
@@ -50,10 +50,10 @@ class Signal(NamedTuple):
     question: Question
 
     def warning(self, *, classifies: bool) -> str | None:
-        """Return what is to be expected of a run, and what would help; None where the signal is strong enough.
+        """Return a warning of what to expect and what would help; None where the signal is strong enough.
 
         Args:
-            classifies: whether classes are predicted, and no number.
+            classifies: whether classes are predicted, not numbers.
         """
         wide = self.columns > self.records and self.kappa < WIDE
         if self.kappa >= FAINT and not wide:
@@ -78,7 +78,7 @@ class Signal(NamedTuple):
         )
 
     def warning_of_class(self, share: float) -> str | None:
-        """Return what is to be expected where the rarest class is so rare; None where it is common enough."""
+        """Return a warning for a rarest class of this share; None where it is common enough."""
         kappa = 2.0 * share * self.kappa
         if kappa >= RARE:
             return None
@@ -90,7 +90,7 @@ class Signal(NamedTuple):
         )
 
     def _cure(self, kappa: float, wanted: float) -> str:
-        """Return what gives the kappa that is wanted, which is as mu/sqrt(d)."""
+        """Return what would give the wanted kappa, which is proportional to n mu/sqrt(d)."""
         from dpcalc.notions.gaussian import epsilon
 
         fewer = math.floor(self.columns * (kappa / wanted) ** 2) - 1

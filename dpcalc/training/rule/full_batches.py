@@ -1,12 +1,11 @@
-"""The default rule: what a run has where no flag describes another one. It looks at no record.
+"""The default rule for runs that no flag describes otherwise. It looks at no record.
 
-Full batches, gradients clipped to C, T = 100 or 200 steps accounted by composition, and the mean of the second half
-of the iterates, all of which may be public. What the run can tell from noise is one number, kappa = n mu/(2 sqrt d),
-with mu the Gaussian privacy that the budget allows and d the number of columns with the constant one: after T steps
-along gradients of length C the weights have travelled A = eta C T, and the noise on them is about A/kappa long,
-whatever C, T and eta are. So A rises with kappa; C and T decide only where slopes saturate and how fine the steps
-are. Steps are far longer than 2/smoothness, which composition allows. `docs/training.md` says what the constants were
-chosen on.
+It takes full batches, gradients clipped to C, T = 100 or 200 steps accounted by composition, and the mean of the second
+half of the iterates, all of which may be public. The signal to noise of such a run is kappa = n mu/(2 sqrt d), with mu
+the Gaussian privacy that the budget allows and d the number of columns with the constant one: T steps along gradients
+of length C move the weights by A = eta C T, the travel, and the noise on them has a norm of about A/kappa, whatever C,
+T and eta are. So A grows with kappa; C and T only decide where slopes saturate and how fine the steps are. Steps are
+far longer than 2/smoothness, which composition allows. `docs/training.md` describes the data that chose the constants.
 
 Lengths are for rows of norm 1 and targets in [-1, 1]; other bounds B and Y rescale C by B Y and the weights by Y/B.
 """
@@ -36,77 +35,77 @@ STEPS = 100
 """Steps of a descent: the travel and the noise do not depend on them, and finer steps change little."""
 
 STEPS_NUMBERS = 200
-"""Steps for a number where the signal is very strong: a descent of at most 2/smoothness a step is too short before."""
+"""Steps of a regression with a very strong signal: 100 steps of at most 2/smoothness are too short for its travel."""
 
 VERY_STRONG = 100.0
-"""The kappa from which a descent to predict a number has those steps: R2 is 0.01 better up to kappa = 150."""
+"""The kappa from which a regression takes `STEPS_NUMBERS`: R2 is 0.01 better up to kappa = 150."""
 
 CONSTANT = 0.2
-"""What the column of an intercept holds, for rows of norm 1: the features keep 98 % of their length."""
+"""The value of the intercept's column, for rows of norm 1: the features keep 98 % of their length."""
 
 CONSTANT_NUMBERS = 0.3
-"""The same where rows are centred to predict a number and noise weighs more than bias; chosen with the units there."""
+"""The same for a regression on centred rows where noise outweighs bias; chosen together with the units there."""
 
 SUFFICIENT = 1000.0
-"""The kappa from which least squares are solved by noisy sums of products: noise hides the bias of clipping no more."""
+"""The kappa from which noisy sums of products solve least squares: the bias of clipping then exceeds the noise."""
 
 PRECISE = 30.0
-"""The kappa from which the bias of a fit of numbers weighs more than its noise: centred rows are then left longer."""
+"""The kappa from which the bias of a regression outweighs its noise: centred rows then stay longer."""
 
 FEW_COLUMNS = 5
 """The number of columns, with the constant one, up to which rows of several classes are centred in units twice as long.
 
-Distances from the mean differ most where there are few columns, and classes may lie behind one another: 0.006 of
-accuracy at kappa = 40.
+Distances from the mean differ most where there are few columns, and classes may lie behind one another: a gain of 0.006
+in accuracy at kappa = 40.
 """
 
 CLIP = 0.1
-"""C to classify: slopes that saturate early keep confident records from steering the model."""
+"""C for a classifier: slopes that saturate early keep confident records from steering the model."""
 
 CLIP_NUMBERS = 130.0, 0.03, 0.3
-"""What kappa is divided by for C to predict a number, and the ends of C: a lower cap biases, a higher adds noise."""
+"""kappa over C for a regression, and the limits of C: a lower cap adds bias, a higher one noise."""
 
 TRAVEL, TRAVEL_ROOT, LONGEST_TRAVEL = 30.0, 3.7, 1e4
-"""A over kappa to classify; over kappa sqrt(d) where d is large (0.085 of accuracy on mnist); and A at most.
+"""For a classifier: A/kappa; A/(kappa sqrt d) where d is large (a gain of 0.085 in accuracy on mnist); the largest A.
 
-At 10000 a row that is 0.01 or more from the border has a score of 100 or more, and no slope.
+At A = 10000 a row that is 0.01 or more from the boundary has a score of 100 or more, and no slope.
 """
 
 TRAVEL_SEVERAL, FAINT = 4.0, 6.0
-"""A over K kappa for few of several classes, told apart sooner; and the kappa below which A stays the same."""
+"""A/(K kappa) for a few of several classes, which separate sooner; and the kappa below which A stays constant."""
 
 TRAVEL_NUMBERS, STEADY = (0.25, 0.3, 2.0), 1.9
-"""A over kappa squared to predict a number, within two ends; and over C T at most, where 2 is 2/smoothness a step."""
+"""For a regression: A/kappa^2, with the limits of A/kappa; and the largest A/(C T), where 2 is 2/smoothness a step."""
 
 _MEAN_SHARE, _LENGTH_SHARE = 0.11, 0.01
 """Noisy sums for the mean row, and for the mean distance from it, per step of the descent: a tenth of the budget.
 
-A mean row has about as many entries as there are weights, and a distance is one number, for which one sum is enough.
+A mean row has about as many entries as there are weights; a distance is one number, and one sum is enough for it.
 """
 
 _DESCRIBED = ("clip", "steps", "step_size", "regularisation")
-"""Parameters of a descent that is described: where one is given, rows are centred only if that is asked for."""
+"""Parameters that describe a descent: if one is given, rows are centred only on request."""
 
-_LARGEST = 2.0**400  # of a bound on rows whose squares are neither too large nor too small
+_LARGEST = 2.0**400  # a bound on rows up to it, and from its inverse, has squares within the range of doubles
 
 SWITCHES = (
     "algorithm", "release", "radius", "epochs", "batch_size", "last_batch", "permutation", "noise_std",
     "noise_multiplier", "laplace_scale", "noise", "c1", "c2", "decay_exponent", "schedule_factor", "power",
 )  # fmt: skip
-"""Parameters that describe a run of another kind: where one of them is given, the rule fills in nothing.
+"""Parameters that describe another kind of run: if one of them is given, the rule fills in nothing.
 
-``release`` does so where the last iterate alone is to be seen: the rule accounts for every iterate as public, so that
-whoever asks for all of them asks for no other run.
+``release`` counts only if the last iterate alone is released: the rule accounts for every iterate as public, so
+``release`` of all iterates describes the same run.
 """
 
-_SHORTEST = 1e-290  # of steps, with all of their digits
+_SHORTEST = 1e-290  # of steps that keep all of their digits
 
 LOSSES = ("logistic", "hinge", "softmax", "squares", "huber")
-"""The losses that the rule speaks of. It was tuned on logistic, softmax and squares."""
+"""The losses that the rule covers. It was tuned on logistic, softmax and squares."""
 
 
 class Pick(NamedTuple):
-    """A value that the rule chose: ``source`` is ``default`` for a constant, ``derived`` for what depends on kappa."""
+    """A value that the rule chose: ``source`` is ``default`` for a constant, ``derived`` if it depends on kappa."""
 
     value: Any
     source: Source
@@ -117,9 +116,9 @@ class Centring(NamedTuple):
     """How rows are centred.
 
     Attributes:
-        mean, distance: how many noisy sums there are for the mean row, and for the mean distance from it.
+        mean, distance: the numbers of noisy sums for the mean row, and for the mean distance from it.
         units: how many mean distances become one unit of length, at most the feature bound.
-        constant: what the constant column then holds, over the feature bound.
+        constant: the value of the constant column, over the feature bound.
     """
 
     mean: int
@@ -129,16 +128,16 @@ class Centring(NamedTuple):
 
     @property
     def sums(self) -> int:
-        """How many noisy sums there are."""
+        """The number of noisy sums."""
         return self.mean + self.distance
 
 
 class Kind(NamedTuple):
-    """What is predicted.
+    """A kind of prediction.
 
     Attributes:
-        centred_from: the kappa from which rows are centred: below it, the budget for the mean is lost on most tables.
-        why: how far the weights travel, in words.
+        centred_from: the kappa from which rows are centred: below it, the budget for the mean is wasted on most tables.
+        why: the travel of the weights, in words.
     """
 
     centred_from: float
@@ -151,18 +150,18 @@ NUMBERS = Kind(8.0, "kappa/4 within 0.3 and 2, times kappa, at most 1.9 C T, so 
 
 
 def kind_of(draft: Draft) -> Kind:
-    """Return what a run is to predict."""
+    """Return the kind of prediction of a run."""
     if draft["loss"] not in CLASSIFYING:
         return NUMBERS
     return SEVERAL if draft.get("classes", 2) > 2 else TWO
 
 
 class Rule(NamedTuple):
-    """What the rule came to.
+    """The choices of the rule.
 
     Attributes:
-        kappa, mu, columns, travel: see above; travel is in units of rows of norm 1, and None where nothing descends.
-        picks: name -> what was chosen; what was given is not among them.
+        kappa, mu, columns, travel: see above; travel is in units of rows of norm 1, and None without a descent.
+        picks: name -> choice, without the parameters that were given.
         calibrating: how scores become log-odds.
     """
 
@@ -174,17 +173,17 @@ class Rule(NamedTuple):
     calibrating: Calibrating = Calibrating()
 
     def to_json(self) -> dict[str, Any]:
-        """Return what is reported, JSON types only."""
+        """Return the report, JSON types only."""
         picked = {name: {**pick._asdict(), "source": str(pick.source)} for name, pick in self.picks.items()}
         return {"kappa": self.kappa, "mu": self.mu, "travel": self.travel, "picked": picked}
 
     def note(self) -> DefaultRule:
-        """Return what is said of it beside the answer."""
+        """Return the note on the choices."""
         words = (f"{name.replace('_', ' ')} {_said(pick.value)}" for name, pick in self.picks.items())
         return DefaultRule(signal_to_noise=self.kappa, picked=", ".join(words))
 
     def warnings(self, draft: Draft, asked: Setup) -> tuple[str, ...]:
-        """Return warnings where the noise may drown what there is to learn, of all records or of the rarest class.
+        """Return warnings where noise may drown the signal of all records or of the rarest class.
 
         Raises:
             SpecError: the shares of the classes are malformed.
@@ -197,17 +196,17 @@ class Rule(NamedTuple):
 
 
 def applies(draft: Draft) -> bool:
-    """Return whether the rule fills in what a run lacks, whose loss is known."""
+    """Return whether the rule fills in the missing parameters of a run whose loss is known."""
     return not switches_of(draft) and draft["loss"] in LOSSES and not draft.question.solve
 
 
 def switches_of(draft: Draft) -> list[str]:
-    """Return which parameters that are given describe a run of another kind."""
+    """Return the given parameters that describe another kind of run."""
     return [name for name in SWITCHES if draft.given(name) and draft[name] != Releases.EPOCH]
 
 
 def without(error: MissingParameter, draft: Draft) -> MissingParameter:
-    """Return what a run lacks, with what keeps the rule from filling it in, if a flag does."""
+    """Return the error about a missing parameter; it names the flag that turned the rule off, if one did."""
     switches = switches_of(draft)
     if not switches or draft["loss"] not in LOSSES:
         return error
@@ -219,12 +218,12 @@ def without(error: MissingParameter, draft: Draft) -> MissingParameter:
 
 
 def settle(setup: Setup, draft: Draft, *, ruled: bool, batched: bool = False) -> Setup:
-    """Return the setup with an intercept and the average chosen, and fill in what is then released.
+    """Return the setup with the intercept and the average chosen, and fill in ``release`` to match.
 
-    Without the rule a run has neither where they are not asked for. Of batches the average is chosen later.
+    Without the rule a run has neither by default. For batches the average is chosen later.
 
     Raises:
-        SpecError: a mean is wanted of iterates that are said to stay hidden.
+        SpecError: the mean of hidden iterates is asked for.
     """
     average = setup.average or (Average.TAIL if ruled and not batched else Average.NONE)
     if average == Average.TAIL and draft.algorithm.release is not Release.STEP:
@@ -236,7 +235,7 @@ def settle(setup: Setup, draft: Draft, *, ruled: bool, batched: bool = False) ->
 
 
 def centring_steps(steps: int) -> tuple[int, int]:
-    """Return how many noisy sums of rows and of distances there are ahead of so many steps of a descent.
+    """Return the numbers of noisy sums of rows and of distances before this many steps of a descent.
 
     >>> centring_steps(100)
     (11, 1)
@@ -245,7 +244,7 @@ def centring_steps(steps: int) -> tuple[int, int]:
 
 
 def centring(draft: Draft, steps: int, rows: int, columns: int) -> Centring:
-    """Return how rows are centred ahead of so many steps of a descent.
+    """Return how rows are centred before a descent.
 
     Args:
         draft: the loss and the budget.
@@ -264,15 +263,15 @@ def centring(draft: Draft, steps: int, rows: int, columns: int) -> Centring:
 
 
 def centres(draft: Draft, asked: Setup, rows: int, columns: int, *, ruled: bool) -> bool:
-    """Return whether rows are centred: as asked, or where the rule has the choice and the signal is strong enough.
+    """Return whether rows are centred: on request, or if the rule may choose and the signal is strong enough.
 
     Args:
         draft, asked: as of `fill`.
         rows, columns: of the training records, the constant column included.
-        ruled: whether the rule speaks of full batches of this run.
+        ruled: whether the rule covers this run, with full batches.
 
     Raises:
-        SpecError: it is asked for, of a run that the rule does not speak of.
+        SpecError: centring is asked for in a run that the rule does not cover.
         MissingParameter: there is no budget.
     """
     possible = ruled and 1.0 / _LARGEST <= float(draft["feature_bound"]) <= _LARGEST
@@ -313,19 +312,19 @@ def budget_of(question: Question) -> float:
 
 
 def signal_of(records: int, mu: float, columns: int) -> float:
-    """Return kappa; at least 1e-9, which is as good as nothing, so that a step has a length."""
+    """Return kappa, at least 1e-9, so that a step has a positive length."""
     return max(records * mu / (2.0 * math.sqrt(columns)), 1e-9)
 
 
 class Choice:
-    """What the rule chooses of a run.
+    """The choices of the rule for a run, while they are made.
 
     Attributes:
         draft: with the number of records and the bounds.
         asked: the setup as it was given.
         columns: d, the constant one included.
         mu, kappa: see above.
-        picks: name -> what was chosen; what was given is not among them.
+        picks: name -> choice, without the parameters that were given.
     """
 
     def __init__(self, draft: Draft, asked: Setup, columns: int) -> None:
@@ -347,13 +346,13 @@ class Choice:
             self.picks[name] = Pick(value, source, why)
 
     def pick_average(self) -> None:
-        """Say that the tail is averaged, where that is not said."""
+        """Record the average of the tail, if no average is given."""
         if self.asked.average is None:
             why = "the last iterate alone is noisier where kappa is large; every iterate is accounted as public"
             self.picks["average"] = Pick(Average.TAIL, Source.DEFAULT, why)
 
     def pick_intercept(self, constant: float = CONSTANT) -> None:
-        """Say that there is an intercept, where that is not said; its column holds so much, over the bound."""
+        """Record an intercept, if none is given or refused; ``constant`` is its column's value over the bound."""
         if self.asked.intercept is None:
             part = f"a constant column of {constant:g} times the feature bound"
             why = f"{part} leaves the features nearly all of their length"
@@ -378,9 +377,9 @@ class Choice:
     def travel(self, kappa: float, steps: int) -> float:
         """Return A = eta C T.
 
-        Noise on the weights that is A/kappa long moves the score of a row by about A/(kappa sqrt d), so that two
-        classes travel further where d is large. Few of several classes are told apart sooner, and then noise alone is
-        added. A descent to predict a number travels less than 2 C T, so that steps stay below 2/smoothness.
+        Noise of norm A/kappa on the weights moves the score of a row by about A/(kappa sqrt d), so two classes allow a
+        longer travel where d is large. A few of several classes separate sooner; more travel would only add noise. A
+        regression travels less than 2 C T, so that steps stay below 2/smoothness.
         """
         if self.kind is NUMBERS:
             slope, low, high = TRAVEL_NUMBERS
@@ -392,7 +391,7 @@ class Choice:
         return min(pace * kappa, LONGEST_TRAVEL)
 
     def calibrating(self) -> Calibrating:
-        """Return how scores become log-odds: not those of other losses, nor of descents that are described."""
+        """Return how scores become log-odds; other losses and descents that flags describe are not calibrated."""
         asked, classes = self.asked, int(self.draft.get("classes", 2))
         probable = self.kind is SEVERAL or self.draft["loss"] == LossName.LOGISTIC
         described = asked.average == Average.NONE or any(self.draft.given(name) for name in _DESCRIBED)
@@ -404,7 +403,7 @@ class Choice:
         """Return eta = A/(C T).
 
         Raises:
-            SpecError: the lengths of steps are out of the range of doubles.
+            SpecError: step lengths are outside the range of doubles.
         """
         length = self.clip * self.bound * self.bound * steps
         if not _SHORTEST <= length <= 1.0 / _SHORTEST:
@@ -413,13 +412,13 @@ class Choice:
 
 
 def fill(draft: Draft, asked: Setup, columns: int, *, centred: bool = False) -> Rule:
-    """Fill in clip, steps and step size, and return what was chosen.
+    """Fill in clip, steps and step size, and return the choices.
 
     Args:
         draft: with the number of records and the bounds.
         asked: the setup as it was given.
         columns: d, the constant one included.
-        centred: whether rows are centred, which takes a part of the budget.
+        centred: whether rows are centred, which uses part of the budget.
 
     Raises:
         MissingParameter: there is no budget.
@@ -456,7 +455,7 @@ def fill(draft: Draft, asked: Setup, columns: int, *, centred: bool = False) -> 
 
 
 def fill_sums(draft: Draft, asked: Setup, columns: int) -> Rule | None:
-    """Return what is chosen where least squares are solved by noisy sums of products; None where they are not.
+    """Return the choices for least squares by noisy sums of products; None where a descent solves them.
 
     Args:
         draft, asked, columns: as of `fill`.

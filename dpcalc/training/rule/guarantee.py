@@ -1,9 +1,7 @@
-"""What is guaranteed of a run as it is executed, in floating point: the added delta is part of the budget.
+"""The guarantee of a run as executed, in floating point, and the noise that it needs.
 
-The noise is sought for a delta that is smaller by what is set aside for rounding; a guarantee that the rounding cannot
-keep within that is left out, and the case says why.
-
-What is guaranteed of the run that is to be executed, and the noise that it needs.
+Rounding adds to delta, and perhaps to epsilon. So a part of the budget is reserved for rounding, and the noise is found
+for the rest. A guarantee whose rounding does not fit is left out, and the case says why.
 """
 
 from __future__ import annotations
@@ -52,7 +50,7 @@ def takes_dimension(algorithm: Algorithm) -> bool:
 
 
 def account(draft: Draft, gates: Sequence[Gate] = ()) -> Case:
-    """Return what is guaranteed of a run. Hints speak of the flags of train.
+    """Return the case of a run on real numbers, with hints for the flags of train.
 
     Raises:
         SpecError, NotApplicable, Infeasible: see `dpcalc.engine.answer.answer`.
@@ -71,15 +69,15 @@ def account(draft: Draft, gates: Sequence[Gate] = ()) -> Case:
 
 
 def _cure(parameters: Sequence[str], hint: str) -> str:
-    """Return the hint of train where a parameter is one that train does not take, else the hint given."""
+    """Return train's own hint if it does not take one of the parameters, else the given hint."""
     return next((cure for name, cure in _CURES.items() if name in parameters), hint)
 
 
 def noise_scale(draft: Draft) -> float:
-    """Return the scale of the noise that the described run has, or needs for the budget.
+    """Return the scale of the noise that the described run has, or roughly needs for the budget.
 
-    It is advice, from the bounds that take little time, or of samples from an approximation: the noise that is used
-    comes from all bounds.
+    The value guides defaults only. It comes from the fast bounds, or from an approximation for sampled batches; the
+    noise of the run comes from all bounds.
     """
     for name in NOISE_SCALES:
         if name in draft:
@@ -100,7 +98,7 @@ def noise_scale(draft: Draft) -> float:
 
 
 def accounted_run(draft: Draft, best: Result) -> Run:
-    """Return the run as accounted, with the noise that it needs where that was sought."""
+    """Return the run as accounted, with its noise if that was solved for."""
     found = best.quantity in (*NOISE_SCALES, "noise_multiplier")
     return described_run(draft.replacing(**{best.quantity: best.value}) if found else draft)
 
@@ -111,22 +109,22 @@ def described_run(draft: Draft) -> Run:
     return run
 
 
-_SHARE = 2.0**-14  # of delta, set aside for rounding at first: less than a ten-thousandth of it
-_DELTAS = 16.0  # shares of delta that are as dear as one of epsilon: noise goes with the root of -2 ln delta
-_MOST = 0.5  # of delta, and of epsilon: the noise is sought for the rest
-_LITTLE = 0.01  # of epsilon: what costs more is compared with the best of what costs less
-_SHARE_OF_EPSILON = 2.0**-24  # set aside at first: what steps that stay hidden cost, as a rule
-_LARGEST_HINTED = 100  # an epsilon beyond which rounding would cost too much in any run
-_MOST_HINTED = 0.1  # a delta that nobody should be told to give is larger
-_ROOM = 1.0625  # over what was needed: more noise needs a little less, so that the next try is likely to be the last
-_TRIES = 8  # each of which sets aside what the one before needed
+_SHARE = 2.0**-14  # of delta, reserved for rounding at first: less than a ten-thousandth
+_DELTAS = 16.0  # 1% of epsilon costs as much noise as about 16% of delta, since noise grows as sqrt(-2 ln delta)
+_MOST = 0.5  # of delta and of epsilon may be reserved; the noise is found for the rest
+_LITTLE = 0.01  # of epsilon: guarantees whose rounding costs more are compared with those whose rounding costs less
+_SHARE_OF_EPSILON = 2.0**-24  # reserved at first: the usual cost of rounding hidden steps
+_LARGEST_HINTED = 100  # at a larger epsilon rounding costs too much in any run
+_MOST_HINTED = 0.1  # hints name no larger delta
+_ROOM = 1.0625  # over the need: more noise needs slightly less, so the next try is likely to be the last
+_TRIES = 8  # each reserves the need of the one before
 
 
 class Guaranteed(NamedTuple):
-    """A case, and the run that its best guarantee is of.
+    """A case, and the run that its best guarantee covers.
 
     Attributes:
-        case: what is guaranteed of the released numbers.
+        case: with guarantees for the released numbers.
         run, plan, rounding: what is executed, and how it is rounded.
     """
 
@@ -137,19 +135,19 @@ class Guaranteed(NamedTuple):
 
 
 class Carried(NamedTuple):
-    """What is executed where a row is the guarantee: the run with its noise, and the plan of it."""
+    """The run that is executed if a row is the guarantee, with its noise, and its plan."""
 
     run: Run
     plan: Plan
 
 
 class Accounting:
-    """How a run is accounted on real numbers and carried out: as it is described.
+    """How a run is accounted on real numbers and executed.
 
     Attributes:
-        draft: the run and the budget; its noise may be sought.
+        draft: the run and the budget; its noise may be unknown.
         shape: the numbers of records and of columns.
-        more: how many numbers are released beside one for each step and column.
+        more: the number of released numbers in addition to one for each step and column.
     """
 
     def __init__(self, draft: Draft, shape: tuple[int, int], more: int = 0) -> None:
@@ -157,7 +155,7 @@ class Accounting:
 
     @property
     def loss(self) -> Loss | None:
-        """What is minimised; None of sums of products, which are accounted without one."""
+        """The loss; None for sums of products, which are accounted without one."""
         return None if self.draft.get("loss") is None else self.draft.loss
 
     def case(self, question: Question) -> Case:
@@ -165,20 +163,20 @@ class Accounting:
         return account(self.draft.asking(question))
 
     def carried(self, row: Result) -> Carried:
-        """Return what is executed where a row of the case is the guarantee."""
+        """Return what is executed if a row of the case is the guarantee."""
         run = accounted_run(self.draft, row)
         return Carried(run, plan(run, *self.shape))
 
 
 class _Spare(NamedTuple):
-    """What is set aside for rounding, of epsilon and of delta."""
+    """The part of epsilon and of delta that is reserved for rounding."""
 
     epsilon: float
     delta: float
 
 
 class _Needs(Exception):
-    """More has to be set aside for rounding."""
+    """More of the budget must be reserved for rounding."""
 
     def __init__(self, spare: _Spare) -> None:
         super().__init__()
@@ -186,7 +184,7 @@ class _Needs(Exception):
 
 
 def guarantee(accounting: Accounting, gates: Sequence[Gate] = ()) -> Guaranteed:
-    """Return what is guaranteed of a run whose released numbers are rounded.
+    """Return the guarantee of a run whose released numbers are rounded.
 
     Args:
         accounting: the run and the budget.
@@ -194,7 +192,7 @@ def guarantee(accounting: Accounting, gates: Sequence[Gate] = ()) -> Guaranteed:
 
     Raises:
         MissingParameter: neither epsilon nor delta is given.
-        GateRefused: a gate speaks of attacks.
+        GateRefused: a gate is about attacks.
         SpecError, NotApplicable, Infeasible: see `account`; or no guarantee leaves room for rounding.
     """
     question = accounting.draft.question
@@ -222,14 +220,14 @@ def guarantee(accounting: Accounting, gates: Sequence[Gate] = ()) -> Guaranteed:
 
 
 def _noise_of(made: Guaranteed) -> float:
-    """Return the noise that was found; 0 where it is given, and everything costs what it does."""
+    """Return the noise that was found; 0 if the noise is given."""
     best = made.case.best
     assert best is not None
     return best.value if best.quantity in NOISE_SCALES else 0.0
 
 
 def _within(accounting: Accounting, question: Question, gates: Sequence[Gate], most: float) -> tuple[Guaranteed, bool]:
-    """Return what is guaranteed where rounding costs at most a share of epsilon, and whether more would help.
+    """Return the guarantee with at most a share of epsilon for rounding, and whether a larger share might improve it.
 
     Raises:
         SpecError, NotApplicable, Infeasible: as `guarantee`.
@@ -248,11 +246,11 @@ def _within(accounting: Accounting, question: Question, gates: Sequence[Gate], m
 
 
 class _Rounded:
-    """The guarantees of a rounded run where so much of the budget is set aside.
+    """The guarantees of a rounded run for a reserved part of the budget.
 
     Attributes:
-        carried: what is executed for each of them, by its bound.
-        dear: whether a better one would cost more than ``most`` of epsilon.
+        carried: bound -> what is executed if it is the guarantee.
+        dear: whether a guarantee was left out whose rounding costs more than ``most`` of epsilon.
     """
 
     def __init__(self, accounting: Accounting, question: Question, spare: _Spare, most: float) -> None:
@@ -264,14 +262,14 @@ class _Rounded:
         """Return the case.
 
         Raises:
-            _Needs: what is set aside is too little for the best guarantee.
+            _Needs: too little is reserved for the best guarantee.
         """
         case = self.accounting.case(self._lessened())
         rows: list[Result] = []
         obstacles, errors = list(case.obstacles), []
         for row in case.results:
             if row.kind is Kind.LOWER:
-                continue  # of the run on real numbers
+                continue  # lower bounds hold for the run on real numbers
             try:
                 rows.append(self._released(row) if row.guarantee else row._replace(**self._asked(row)))
             except NotApplicable as error:
@@ -293,7 +291,7 @@ class _Rounded:
         return Guaranteed(case, *self.carried[best.bound])
 
     def _lessened(self) -> Question:
-        """Return the question with a budget that is smaller by what is set aside, rounded down."""
+        """Return the question with the budget minus the reserved part, rounded down."""
         question, spare = self.question, self.spare
         if question.epsilon is not None and spare.epsilon:
             question = question._replace(epsilon=down(question.epsilon - spare.epsilon, 2.0))
@@ -304,11 +302,11 @@ class _Rounded:
         return question._replace(delta=math.exp(log_delta), log_delta=log_delta)
 
     def _released(self, row: Result) -> Result:
-        """Return a row of the released, rounded numbers: what they cost is part of its epsilon and delta.
+        """Return the row for the released, rounded numbers, with the cost of rounding in its epsilon and delta.
 
         Raises:
-            _Needs: it needs more than is set aside, and no row before it is a guarantee.
-            NotApplicable: it has no room for rounding.
+            _Needs: rounding costs more than is reserved, and no row before this one is a guarantee.
+            NotApplicable: there is no room for rounding.
         """
         run, planned = self.accounting.carried(row)
         rounding = rounding_of(row.bound, planned, self.accounting.loss, self.accounting.more)
@@ -326,11 +324,11 @@ class _Rounded:
         )  # fmt: skip
 
     def _cost(self, row: Result, rounding: Rounding) -> Cost:
-        """Return what rounding costs a row: some delta, or where that is dear, a little epsilon.
+        """Return the cost of rounding for a row: some delta, or where that is expensive, a little epsilon.
 
         Raises:
-            _Needs: more than is set aside.
-            NotApplicable: more than may be.
+            _Needs: it is more than is reserved.
+            NotApplicable: it is more than may be reserved.
         """
         question, spare, finds = self.question, self.spare, row.quantity == Quantity.EPSILON
         epsilon, seeks = row.value if finds else float(question.epsilon or 0.0), question.log_delta is None
@@ -354,7 +352,7 @@ class _Rounded:
         raise _Needs(_Spare(max(spare.epsilon, _ROOM * ways[0].epsilon), max(spare.delta, more)))
 
     def _asked(self, row: Result) -> dict[str, Any]:
-        """Return the budget asked as the fields of a row, but for what the row itself has found."""
+        """Return the given budget as fields of a row, without the quantity that the row found."""
         fields = dict(self.question.budget)
         if row.quantity == Quantity.EPSILON:
             del fields["epsilon"]
@@ -372,14 +370,14 @@ class _Rounded:
         details = {**(row.details or {}), "floating_point": rounded}
         achieved = (details.pop("achieved", None) or {}).get("epsilon")
         if achieved is not None:
-            # What is asked holds too: the sum may be above it by its last digit.
+            # The sum may exceed the given epsilon in its last digit; the given epsilon holds too.
             most = math.inf if self.question.epsilon is None else float(self.question.epsilon)
             details["achieved"] = {"epsilon": min(_raised(achieved, cost), most)}
         return details
 
 
 def _values(row: Result, cost: Cost) -> dict[str, Any]:
-    """Return the epsilon or the delta that a row has found, with what rounding costs."""
+    """Return the epsilon or the delta that a row found, plus the cost of rounding."""
     if row.quantity == Quantity.EPSILON:
         value = _raised(row.value, cost)
         return {"value": value, "epsilon": value}
@@ -395,7 +393,7 @@ def _raised(epsilon: float, cost: Cost) -> float:
 
 
 def rounding_note(row: Result) -> Rounded:
-    """Return what is said of the rounding that a row accounts for."""
+    """Return the note on the rounding that a row accounts for."""
     details = (row.details or {})["floating_point"]
     share = details["epsilon"] / row.epsilon if row.epsilon else 0.0
     share += details["delta"] / (_DELTAS * row.delta) if row.delta else 0.0
@@ -404,7 +402,7 @@ def rounding_note(row: Result) -> Rounded:
 
 
 def leaves_room(draft: Draft, columns: int) -> bool:
-    """Return whether a hidden run, whose noise is given, can pay for its rounding; a score has so many weights."""
+    """Return whether the budget of a hidden run with given noise has room for rounding; ``columns`` is per score."""
     try:
         rounding = output_rounding(
             plan(described_run(draft), int(draft["records"]), columns * draft.loss.scores), draft.loss
@@ -415,15 +413,15 @@ def leaves_room(draft: Draft, columns: int) -> bool:
 
 
 def _more(cost: Cost, delta: float) -> float:
-    """Return what is added to a delta."""
+    """Return the cost in delta."""
     return cost.delta + (cost.factor - 1.0) * delta
 
 
 def rounding_of(bound: str, planned: Plan, loss: Loss | None, more: int = 0) -> Rounding:
-    """Return how a run is rounded that a theorem is quoted of, with so many more entries of noisy sums.
+    """Return how a run is rounded if this theorem is its guarantee, with ``more`` further entries of noisy sums.
 
     Raises:
-        NotApplicable: its iterates must stay hidden, and rounding errors of them have no bound.
+        NotApplicable: the theorem needs hidden iterates, and the rounding errors have no bound.
     """
     if not lookup(bound).public_sums:
         if loss is None:
@@ -435,7 +433,7 @@ def rounding_of(bound: str, planned: Plan, loss: Loss | None, more: int = 0) -> 
 
 
 def _delta(question: Question) -> float:
-    """Return the delta asked, rounded down; 0 where no double holds it."""
+    """Return the given delta, rounded down; 0 on underflow."""
     assert question.log_delta is not None
     return math.exp(question.safe_log_delta)
 
@@ -460,15 +458,15 @@ def _no_room(question: Question, plain: Cost, rounding: Rounding | None = None) 
 
 
 def _with_room(question: Question, rounding: Rounding) -> int | None:
-    """Return the largest whole epsilon below the one asked at which rounding costs little enough; None if none is.
+    """Return the largest integer epsilon below the given one with room for rounding, or None.
 
-    What it adds to delta grows with e^epsilon.
+    The cost in delta grows with e^epsilon.
     """
     first = min(math.ceil(float(question.epsilon or 0.0)) - 1, _LARGEST_HINTED)
     return next((e for e in range(first, 0, -1) if _pays(rounding, float(e), _delta(question), _MOST)), None)
 
 
 def _pays(rounding: Rounding, epsilon: float, delta: float, most: float) -> bool:
-    """Return whether rounding costs at most a share of epsilon, and half of delta."""
+    """Return whether rounding costs at most a share ``most`` of epsilon, and half of delta."""
     costs = rounding.cost(epsilon), rounding.cost_in_epsilon(epsilon)
     return any(c.epsilon <= most * epsilon and _more(c, delta) <= _MOST * delta for c in costs)

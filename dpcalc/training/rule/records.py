@@ -1,4 +1,4 @@
-"""The records that a model is trained and tested on, within the bounds that are accounted."""
+"""The records that a model is trained and tested on, within the accounted bounds."""
 
 from __future__ import annotations
 
@@ -28,14 +28,15 @@ class Records(NamedTuple):
     """The records of a run.
 
     Attributes:
-        train: what is trained on.
-        test: what is set aside, if anything is.
+        train: the training records.
+        test: the records set aside for testing, if any.
         names: of the columns, the target last.
         ranges: the map of the columns, if one is given.
         labels: the rule by which the target's cells become +1 and -1, or the places of classes.
-        constant: what the column of the intercept holds, 0 where there is none.
-        bound: the length to which rows without it are shortened.
-        centred: whether they are centred before that, which is yet to be done: they are within the feature bound.
+        constant: the value of the intercept's column, 0 where there is none.
+        bound: longer rows, without that column, are scaled down to this length.
+        centred: whether rows are still to be centred; until then they are within the feature bound, and not scaled down
+            to ``bound``.
     """
 
     train: Prepared
@@ -65,19 +66,19 @@ class Records(NamedTuple):
         return self.test.shape[0] if self.test else 0
 
     def target_width(self, label_bound: float) -> float:
-        """Return how wide the target's range is, in its own units; twice the label bound where none is mapped."""
+        """Return the width of the target's range, in its own units; twice the label bound where it is not mapped."""
         interval = self.ranges.target if self.ranges is not None else None
         return 2.0 * label_bound if interval is None else interval[1] - interval[0]
 
     @property
     def one_label(self) -> float | None:
-        """The label of all training records, if they have the same."""
+        """The label of all training records, if it is the same."""
         labels = self.train.labels
         return float(labels[0]) if labels.min() == labels.max() else None
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """What `dpcalc.training.data.bounds.Prepared` counts, over training and test records."""
+        """The counts of `dpcalc.training.data.bounds.Prepared`, over training and test records."""
         return self.train.counts
 
 
@@ -90,13 +91,13 @@ def read_records(
     Args:
         draft: the loss, its bounds and the kind of noise.
         setup: what is read; whether there is an intercept.
-        share: what the column of the intercept holds, over the feature bound; None: as much as the features may.
-        progress: called with (records read, in all), where a large table is read.
-        centres: from the numbers of training records and of columns to whether rows are to be centred.
+        share: the value of the intercept's column over the feature bound; None: as large as the bound of the features.
+        progress: called with (records read, all records) while a large table is read.
+        centres: (training records, columns) -> whether rows are to be centred.
 
     Raises:
-        SpecError: the data cannot be read, or a number that follows from them is given.
-        MissingParameter: synthetic data need a number that is not given.
+        SpecError: the data cannot be read, or a given parameter follows from them.
+        MissingParameter: synthetic data need a parameter that is not given.
     """
     splitting = np.random.default_rng(None if setup.seed is None else (setup.seed, 1))
     labels, ranges = setup.label_rule, None
@@ -111,7 +112,7 @@ def read_records(
         table, ranges = _table(setup, labels, progress)
     ranges = _with_target(ranges, setup)
     if ranges is not None and draft["loss"] == LossName.SOFTMAX:
-        ranges = ranges._replace(target=None)  # classes are no numbers to map: what is no class would name a record
+        ranges = ranges._replace(target=None)  # classes are not numbers to map
     bound = float(draft["feature_bound"])
     share = share or bounding.intercept_of(1.0, draft.norm)
     rows, columns = table.cells.shape[0], bounding.width_of(table, ranges) - (not setup.intercept)
@@ -138,7 +139,7 @@ def _synthetic(kind: str, draft: Draft, seed: int | None) -> Table:
 
 
 def _table(setup: Setup, labels: Labels | Classes, progress: Progress | None) -> tuple[Table, Ranges | None]:
-    """Return the table of a file, of a shipped example or of arrays, and its map if it has one."""
+    """Return the table of a file, a shipped example or arrays, and its map if it has one."""
     path, target, ranges = setup.data, setup.target, setup.ranges
     if setup.example:
         path, target = tables.example_file(setup.example), target or tables.EXAMPLES[setup.example][0]
@@ -155,10 +156,10 @@ def _table(setup: Setup, labels: Labels | Classes, progress: Progress | None) ->
 
 
 def _with_target(ranges: Ranges | None, setup: Setup) -> Ranges | None:
-    """Return the map with the target's interval that is given beside it.
+    """Return the map with the target's interval of the setup.
 
     Raises:
-        SpecError: it has another one.
+        SpecError: the map has another one.
     """
     interval = setup.target_interval
     if interval is None:

@@ -1,7 +1,4 @@
-"""What is trained on and how: everything that no bound asks for.
-
-Everything that one call of `dpcalc.training.fit.fit` was given.
-"""
+"""The setup of a training run, and the task of one call of `dpcalc.training.fit.fit`."""
 
 from __future__ import annotations
 
@@ -32,34 +29,34 @@ if TYPE_CHECKING:
 
 
 class NoiseSource(PlainEnum):
-    """What the noise is drawn from."""
+    """The source of the noise."""
 
     OS = "os"
     SECURE = "secure"
 
 
 class Average(PlainEnum):
-    """What is made of the iterates that are released."""
+    """How the released iterates become the model."""
 
-    TAIL = "tail"  # the mean of the second half of them
+    TAIL = "tail"  # the mean of their second half
     NONE = "none"
 
 
 class Solver(PlainEnum):
-    """How a model comes from records."""
+    """How the model is computed."""
 
-    DESCENT = "descent"  # by an algorithm that is accounted, step by step
+    DESCENT = "descent"  # by an iterative algorithm, accounted step by step
     SUMS = "sums"  # least squares from noisy sums of products
 
 
 MODEL_ENDINGS = (".json", ".npz")
 
 OF_UNLEARNING = ("start_distance", "clean_steps")
-"""What describes a run by which a model forgets, and no other."""
+"""The parameters of an unlearning run alone."""
 
 
 class Setup(NamedTuple):
-    """What is trained on and how.
+    """The data of a run, and how it is executed.
 
     Attributes:
         data: path of a file, ``example:NAME``, or a pair (features, target) of arrays.
@@ -67,27 +64,27 @@ class Setup(NamedTuple):
         target, ignore, ranges: see `dpcalc.training.data.tables`.
         labels: two labels, or a text "no,yes": the second counts as +1, everything else as -1.
         positive: the label that counts as +1, alone.
-        intercept: whether the model has one; None: as the default rule has it.
+        intercept: whether the model has one; None: by the default rule.
         test_fraction: share of the records set aside at random for testing.
-        seed: of noise, order and split; the run is then not private. None: the operating system's.
+        seed: of noise, order and split; the run is then not private. None: the operating system's randomness.
         noise_source: a `NoiseSource`.
-        replicas: how many independent runs; 1 trains a model.
-        workers: of the replicas; None: as many as there are processors.
+        replicas: the number of independent runs; 1 trains a model.
+        workers: the number of workers for replicas; None: one for each processor.
         output: where the model is written, or None.
         card: whether a privacy card is written beside the model, if that is private.
-        class_shares, class_weight: as of `dpcalc.training.rule.shares`, in the order of the labels; None: not given.
-        target_range: the interval of the target of a regression, (low, high) or a text "low,high": it goes to [-Y, Y].
-        average: an `Average`; None: as the default rule has it.
-        reference: whether the non-private minimiser is sought, to compare with.
+        class_shares, class_weight: see `dpcalc.training.rule.shares`, in the order of the labels; None: not given.
+        target_range: the interval of the target of a regression, (low, high) or a text "low,high"; mapped to [-Y, Y].
+        average: an `Average`; None: by the default rule.
+        reference: whether to compare with the non-private minimiser.
         show_unprotected_metrics: whether the model is measured on the training records without noise.
-        tune: the settings to choose from, where the choice is part of what is accounted; else None.
-        solver: a `Solver`; None: as the default rule has it.
-        centre: whether rows are centred (`dpcalc.training.release.centring`); None: as the default rule has it.
-        executor: what computes the replicas; None: this machine does.
+        tune: the settings to choose from, if the choice is accounted for; else None.
+        solver: a `Solver`; None: by the default rule.
+        centre: whether rows are centred (`dpcalc.training.release.centring`); None: by the default rule.
+        executor: computes the replicas; None: this machine does.
         unlearn: path of a model that is to forget the records that are not among the data, or None.
-        account: what the release is charged to before it is made, or None.
-        evaluate_share: the share of epsilon by which the model is measured with noise, or a text "5%"; None: it is not.
-        evaluate_epsilon: that share, of a measurement whose delta is 0, and epsilon of the model with it;
+        account: the account to charge before the release, or None.
+        evaluate_share: the share of epsilon for measuring the model with noise, or a text "5%"; None: no measurement.
+        evaluate_epsilon: the epsilon of that measurement, whose delta is 0, and the total epsilon with the model's;
             `dpcalc.training.fit` sets both.
     """
 
@@ -130,7 +127,7 @@ class Setup(NamedTuple):
 
     @property
     def unprotected(self) -> bool:
-        """Whether numbers of the training records without noise were asked for: by name, or by what has no others."""
+        """Whether metrics without noise on the training records were asked for, directly or by another option."""
         asked = self.show_unprotected_metrics or self.reference
         return asked or self.replicas > 1 or self.synthetic is not None
 
@@ -149,18 +146,18 @@ class Setup(NamedTuple):
         return declared(self.labels, self.positive)
 
     def shares(self, count: int) -> tuple[float, ...] | None:
-        """Return the public shares of so many classes, if they are given.
+        """Return the public shares of this many classes, if they are given.
 
         Raises:
-            SpecError: they are no shares of so many classes.
+            SpecError: they are malformed.
         """
         return None if self.class_shares is None else shares_of(self.class_shares, count)
 
     def weights(self, count: int) -> tuple[float, ...] | None:
-        """Return the weights of so many classes, the largest 1, if they are given.
+        """Return the weights of this many classes, the largest 1, if they are given.
 
         Raises:
-            SpecError: they are no weights of so many classes, or follow from shares that are not given.
+            SpecError: they are malformed, or follow from shares that are not given.
         """
         return None if self.class_weight is None else weights_of(self.class_weight, self.shares(count), count)
 
@@ -175,10 +172,10 @@ class Setup(NamedTuple):
 
 
 def interval(text: Any) -> tuple[float, float]:
-    """Return the interval that a text "low,high" or a pair of numbers means.
+    """Return the interval of a text "low,high" or a pair of numbers.
 
     Raises:
-        SpecError: it is none.
+        SpecError: it is no interval, or a too narrow one.
     """
     try:
         parts = text.split(",") if isinstance(text, str) else list(text)
@@ -194,10 +191,10 @@ def interval(text: Any) -> tuple[float, float]:
 
 
 def share_of(typed: Any) -> float:
-    """Return the share of a budget that a number or a text such as "5%" means.
+    """Return the share of a budget, from a number or a text such as "5%".
 
     Raises:
-        SpecError: it is none above 0 and below 1.
+        SpecError: it is not above 0 and below 1.
     """
     try:
         text = str(typed).strip()
@@ -216,11 +213,12 @@ def check_setup(setup: Setup, cases: int = 1) -> None:
     """Refuse a setup that contradicts itself, before anything is read.
 
     Args:
-        setup: what is checked.
-        cases: how many models it is to train.
+        setup: the setup.
+        cases: the number of models to train.
 
     Raises:
-        SpecError: no data or two sources of it, a number out of range, or a model to be written where none is released.
+        SpecError: there are no data or two sources of them, a number is out of range, options contradict each other, or
+            a model is to be written where none is released.
     """
     only_files = ", ".join("--" + name for name in _OF_FILES if getattr(setup, name))
     secure, many = setup.noise_source == NoiseSource.SECURE, setup.replicas > 1
@@ -314,21 +312,21 @@ def check_setup(setup: Setup, cases: int = 1) -> None:
 
 
 def _same(one: str, other: str) -> bool:
-    """Return whether two files are one, or have the same content."""
+    """Return whether two paths are the same file, or files with the same content."""
     from dpcalc.training.data.tables import path_of
 
     paths = path_of(one), path_of(other)
     if len(set(map(os.path.realpath, paths))) == 1:
         return True
     if not all(map(os.path.isfile, paths)):
-        return False  # refused where it is read
+        return False  # the reader refuses it
     return os.path.samefile(*paths) or (
         len(set(map(os.path.getsize, paths))) == 1 and len(set(map(digest_of, paths))) == 1
     )
 
 
 def check_path(path: str) -> None:
-    """Refuse a path that no model can be written to.
+    """Refuse a path to which no model can be written.
 
     Raises:
         SpecError: its ending is not one of `MODEL_ENDINGS`, or its folder does not exist.
@@ -367,7 +365,7 @@ def _check_output(setup: Setup, path: str, cases: int) -> None:
     )  # fmt: skip
     check_path(path)
     if setup.tune is not None and setup.tune.law is Law.POISSON:
-        refuse(  # if nothing is released, an old file would stay, and be taken for the outcome
+        refuse(  # if nothing is released, an old file would stay and be mistaken for the outcome
             *((os.path.lexists(file), f"{file} is there already, and stays where the number of runs that is drawn is 0",
                "remove it, choose another file for -o, or another --tune-law") for file in (path, card_path(path)))
         )  # fmt: skip
@@ -377,17 +375,17 @@ def _check_output(setup: Setup, path: str, cases: int) -> None:
 
 
 class Task(NamedTuple):
-    """What is to be accounted and trained.
+    """A run to account for and train.
 
     Attributes:
         given: parameter name -> value, None where not given.
         question: epsilon and delta; if noise is given as well, they are checked.
-        setup: data and circumstances.
+        setup: the data, and how the run is executed.
         sources: parameter name -> source.
-        gates: parsed assertions; nothing is executed where one fails.
+        gates: parsed assertions; if one fails, nothing is executed.
         phases: makes the progress callback of each phase of the work.
-        warned: takes what is warned of before records are used; the case has it as well.
-        accepting: whether gates are judged although the model is not private; the caller then says that it is not.
+        warned: called with each warning before records are used; the case holds them too.
+        accepting: whether gates are judged even if the model is not private; the caller then says that it is not.
     """
 
     given: Mapping[str, Any]

@@ -1,7 +1,7 @@
-"""Public shares of classes, and the weights of classes that are given or follow from them.
+"""Public shares of classes, and weights of classes, as given or from the shares.
 
-A record's clipped gradient times a public number of at most 1 is no longer than before, so that weights whose largest
-is 1 cost no privacy. Shares that were counted among the records would: nothing here looks at one.
+A clipped gradient times a public number of at most 1 is no longer than before, so weights with a maximum of 1 cost no
+privacy. Shares counted among the records would; nothing here looks at records.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from dpcalc.errors import SpecError, refuse
 from dpcalc.model.numbers import parse_number
 
 BALANCED = {"balanced": 1.0, "sqrt": 0.5}
-"""Words for weights in inverse proportion to a power of the shares, and that power.
+"""Names of weights that are shares to the power -p, and p.
 
-Balanced weights count classes alike. Their roots are what ranks records best: `docs/training.md` says by how much.
+Balanced weights count all classes alike. Their square roots rank records best: `docs/training.md` says by how much.
 """
 
-_MOST = 1e15  # records of a class that are typed: of more, doubles do not hold every count
-_ROUNDED = 0.005  # of a share that is typed with two digits
-_UNIT = 2.0**-20  # of weights: sums of so many of them are exact
+_MOST = 1e15  # the largest count of records in a class: doubles represent all integers up to it
+_ROUNDED = 0.005  # the rounding error of a share with two digits
+_UNIT = 2.0**-20  # weights are multiples of it, so that their sums are exact
 
 
 def shares_of(typed: Any, count: int) -> tuple[float, ...]:
-    """Return the shares of so many classes, which sum to 1: as typed, or of whole numbers of records.
+    """Return the shares of the classes, which sum to 1, from shares or from numbers of records.
 
     Args:
         typed: a text "0.98,0.02" or "9800,200", or numbers.
@@ -48,15 +48,15 @@ def shares_of(typed: Any, count: int) -> tuple[float, ...]:
 
 
 def weights_of(typed: Any, shares: tuple[float, ...] | None, count: int) -> tuple[float, ...]:
-    """Return weights of so many classes, the largest 1: multiples of 2^-20, rounded down, and at least that.
+    """Return the weights of the classes, scaled to a maximum of 1: multiples of 2^-20, rounded down, at least 2^-20.
 
     Args:
-        typed: a word of `BALANCED`; or a text "1,10", or numbers.
+        typed: a name from `BALANCED`; or a text "1,10", or numbers.
         shares: of the classes, if they are given.
         count: of classes.
 
     Raises:
-        SpecError: they are no weights of so many classes, or the shares that they follow from are not given.
+        SpecError: they are malformed, or the shares that they follow from are not given.
     """
     if isinstance(typed, str) and typed in BALANCED:
         if shares is None:
@@ -79,7 +79,7 @@ def weights_of(typed: Any, shares: tuple[float, ...] | None, count: int) -> tupl
 
 
 def _numbers(typed: Any) -> list[float]:
-    """Return the numbers of a text with commas, or of a sequence; none where one is no positive number."""
+    """Return the numbers of a text with commas, or of a sequence; an empty list if one is not finite and positive."""
     try:
         parts = typed.split(",") if isinstance(typed, str) else list(typed)
         numbers = [parse_number(part.strip()) if isinstance(part, str) else float(part) for part in parts]

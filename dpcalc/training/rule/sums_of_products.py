@@ -1,14 +1,14 @@
-"""Least squares from noisy sums of products, as in AdaSSP (Wang 2018): a release of its own, and not a descent.
+"""Least squares from noisy sums of products, as in AdaSSP (Wang 2018), without a descent.
 
-A record has features x with |x| <= B and a target y with |y| <= Y. Released are the sums of x x'/B^2, a symmetric
+A record has features x with |x| <= B and a target y with |y| <= Y. The run releases the sums of x x'/B^2, a symmetric
 matrix, and of x y/(B Y), a vector, with normal noise: of standard deviation s on the diagonal and on the vector, and
-s/sqrt(2) on the entries off the diagonal, each of which stands in the matrix twice. Measured in units of the noise,
-replacing a record moves all of that by at most sqrt(4.5)/s, so that the release is (sqrt(4.5)/s)-Gaussian private; the
-fit is computed from it alone. `docs/method.md` has the proof.
+s/sqrt(2) on the entries off the diagonal, each of which occurs twice in the matrix. In units of the noise, replacing a
+record moves these sums by at most sqrt(4.5)/s, so the release is (sqrt(4.5)/s)-GDP; the fit is computed from it alone.
+`docs/method.md` has the proof.
 
-That is one step of noisy gradient descent on linear losses, whose gradients are the sums, in units in which the noise
-is the same on all of them: so it is accounted, with s = n sigma and half of sqrt(4.5) as the bound on a gradient.
-`dpcalc.training.run.products` carries it out.
+The release is accounted as one step of noisy gradient descent on linear losses, whose gradients are the terms of the
+sums in units in which all noise is the same: with s = n sigma and half of sqrt(4.5) as the bound on a gradient.
+`dpcalc.training.run.products` executes it.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from dpcalc.training.rule.draft import DEFAULT_ALGORITHM, Draft
 from dpcalc.training.rule.setup import Average, Setup
 
 HALF_MOVE = up(0.5 * math.sqrt(4.5), 4.0)
-"""Half of how far a replaced record moves the sums, measured in units of s."""
+"""Half of the distance by which a replaced record moves the sums, in units in which the noise is s."""
 
-_LARGEST = 2.0**400  # of bounds whose products are neither too large nor too small
+_LARGEST = 2.0**400  # bounds up to it, and from its inverse, have products within the range of doubles
 
 _TAKEN = ("loss", "feature_bound", "label_bound", "records", "dimension", "noise_std")
-"""What may be given of a run that is no descent."""
+"""The parameters that this solver takes."""
 
 _ACCOUNTED = ("algorithm", "records", "noise_std")
 
@@ -39,10 +39,10 @@ _STEP = {"steps": 1, "step_size": 1.0, "lipschitz": HALF_MOVE}
 
 
 def check(draft: Draft, setup: Setup) -> None:
-    """Refuse what the solver does not do.
+    """Refuse a run that the solver does not cover.
 
     Raises:
-        SpecError: another loss, or something that only a descent has.
+        SpecError: another loss, an option that only a descent has, or bounds too far from 1.
     """
     if draft["loss"] != LossName.SQUARES:
         raise SpecError(f"sums of products solve least squares, and the loss is {draft['loss']}", "take --loss squares")
@@ -64,7 +64,7 @@ def check(draft: Draft, setup: Setup) -> None:
 
 
 def suits(draft: Draft, setup: Setup) -> bool:
-    """Return whether nothing that is given asks for a descent."""
+    """Return whether no given option asks for a descent."""
     try:
         check(draft, setup)
     except SpecError:
@@ -73,7 +73,7 @@ def suits(draft: Draft, setup: Setup) -> bool:
 
 
 def described(draft: Draft) -> Draft:
-    """Return the run as it is accounted: one step of noisy gradient descent on linear losses."""
+    """Return the run as accounted: one step of noisy gradient descent on linear losses."""
     given = {name: draft[name] for name in _ACCOUNTED[1:] if name in draft}
     sources = {"records": Source.DATA, **dict.fromkeys(_STEP, Source.DEFAULT)}
     return Draft(Description({"algorithm": DEFAULT_ALGORITHM, **given, **_STEP}, sources), draft.question)

@@ -1,4 +1,4 @@
-"""Check that data, loss and start are as accounted, and that no records make the run leave the range of doubles."""
+"""Checks that data, loss and start are as accounted, and that the run cannot overflow on any records."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from dpcalc.training.run.problem import Problem, verify
 Array = NDArray[np.float64]
 _MAX_RELEASED = 1 << 28  # numbers held in memory: 2 GiB
 _WIDEST = 1e150  # the square of a norm is a double
-_STEEPEST = 1e290  # of the gradients of all records together
-_MOST_CORRELATED = 2.0**10  # entries of a row of an inverse add up to less in absolute value
-_LARGEST_DRAW = 100.0  # no normal or exponential variable that a generator of doubles draws is larger
+_STEEPEST = 1e290  # the largest sum of the gradients of all records
+_MOST_CORRELATED = 2.0**10  # an upper bound on the sum of absolute values in a row of the inverse matrix
+_LARGEST_DRAW = 100.0  # an upper bound on normal and exponential variables from a generator of doubles
 
 
 def starting_point(plan: Plan, problem: Problem, start: Array | None) -> Array:
-    """Return the first iterate, after a check that data, loss and start are as accounted.
+    """Check that data, loss and start are as accounted, and return the first iterate.
 
     Raises:
-        SpecError: data, loss or start are not as accounted, or too many iterates are to be released.
+        SpecError: they are not, or too many iterates are to be released.
     """
     if problem.shape != (plan.records, plan.columns):
         raise SpecError(f"the plan is for data of shape {plan.records, plan.columns}, not {problem.shape}", "plan anew")
@@ -49,10 +49,10 @@ def starting_point(plan: Plan, problem: Problem, start: Array | None) -> Array:
 
 
 def check_loss(plan: Plan, loss: Loss) -> None:
-    """Refuse a loss whose constants are not covered by those accounted.
+    """Refuse a loss whose constants exceed the accounted ones.
 
     Raises:
-        SpecError: one is not.
+        SpecError: one does.
         MissingParameter: an accounted constant is not finite for this loss on the domain.
     """
     accounted = plan.accounted
@@ -80,13 +80,13 @@ def check_loss(plan: Plan, loss: Loss) -> None:
 
 
 def lipschitz_of(plan: Plan, loss: Loss) -> float:
-    """Return the bound on the gradients of the data part that was accounted, else that of the loss on the domain."""
+    """Return the accounted bound on gradients of the data part, or else that of the loss on the domain."""
     bound = plan.accounted.get("lipschitz") or gradient_bound(loss.changed(regularisation=0.0), plan)
     return bound if plan.clip is None else min(bound, plan.clip)
 
 
 def gradient_bound(loss: Loss, plan: Plan) -> float:
-    """Return the least bound on the gradients of single records, on the domain of the plan and clipped as it says.
+    """Return the least bound on the gradients of single records, on the domain and with the clip of the plan.
 
     Raises:
         MissingParameter: no bound is finite.
@@ -122,12 +122,12 @@ def _lipschitz(loss: Loss, radius: float) -> float:
 
 
 def refuse_overflow(plan: Plan, loss: Loss) -> None:
-    """Refuse a run that might leave the range of doubles on some records.
+    """Refuse a run that could overflow on some records.
 
-    Without a projection a step takes w to (1 - eta lambda) w, moved by eta times a gradient and noise.
+    Without a projection a step takes w to (1 - eta lambda) w minus eta times a gradient and noise.
 
     Raises:
-        SpecError: it might.
+        SpecError: it could overflow.
     """
     eta = float(np.max(plan.step_size))
     growth = max(1.0, abs(1.0 - eta * loss.regularisation))

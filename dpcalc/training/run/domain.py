@@ -1,7 +1,7 @@
 """Convex sets that iterates are projected onto after every step.
 
-The accounted set has a given diameter. As a computed projection is rounded, the radius of a ball is taken smaller by a
-part of 1e-12, which is more than the rounding of a norm can add.
+Projections are rounded, so the projected norm is smaller than the accounted radius by a relative 1e-12 or more, which
+exceeds the rounding error of a norm.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _UNIT = 2.0**-53
 
 @dataclass(frozen=True)
 class Ball:
-    """The Euclidean ball of radius R about 0, 1e-30 <= R <= 1e30: far beyond that squares of norms are not doubles.
+    """The Euclidean ball of radius R about 0, 1e-30 <= R <= 1e30, so that squares of norms neither over- nor underflow.
 
-    An infinite radius stands for the whole space, where nothing is projected.
+    An infinite radius means the whole space, without a projection.
     """
 
     radius: float = math.inf
@@ -39,10 +39,9 @@ class Ball:
             )
 
     def inner(self, columns: int) -> tuple[float, float]:
-        """Return the norm of a projected vector of so many entries, and its square, above which a vector is moved.
+        """Return the norm of projected vectors of this many entries, and its square; vectors above that are projected.
 
-        Both are computed: the norm is so far below the radius that a vector whose computed square is no larger is in
-        the ball.
+        The norm is so far below the radius that every vector with a computed square up to this is in the ball.
         """
         return _inner(self.radius, columns)
 

@@ -1,8 +1,8 @@
-"""Independent runs by the thousand, as one array.
+"""Thousands of independent runs as one array.
 
-The runs are cut into blocks whose width follows from the plan and their number alone, and every block draws from a
-generator of its own, ``SeedSequence(seed, spawn_key=(0, block))``: the numbers do not depend on how many threads or
-processes share the blocks, nor on which takes which block.
+The runs are split into blocks, whose width depends on the plan and the number of runs alone. Each block has its own
+generator, ``SeedSequence(seed, spawn_key=(0, block))``, so the results do not depend on the threads or processes that
+share the blocks.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ Statistic = Callable[[Array], Array]
 
 _ENTRIES = 1 << 15  # of a block's state, and of the noise drawn at once: 256 KiB
 _ORDERS = 1 << 24  # indices of a block's orders: 64 MiB
-_MUCH = 1 << 22  # numbers of noise, which take more time than the copies of a process
-_FINE = 2.0**20  # cells of a scale of correlated noise, which is rounded: an experiment does not see it
-_BEATS = 1 << 22  # numbers of noise between two calls of progress
+_MUCH = 1 << 22  # from this many noise variables on, forking processes pays off
+_FINE = 2.0**20  # the grid of correlated noise is its scale over this, too fine to matter in an experiment
+_BEATS = 1 << 22  # noise variables between two calls of progress
 
 
 class Trace(Protocol):
     """A statistic of all iterates of some runs."""
 
     def see(self, number: int, weights: Array) -> None:
-        """Take the iterates after the step that ``number`` steps come before, shape (d, m); they change afterwards."""
+        """Take the iterates after step ``number``, from 0, shape (d, m); the array changes afterwards."""
 
     def result(self) -> Array:
-        """Return one number a run, shape (m,)."""
+        """Return one number for each run, shape (m,)."""
 
 
 def train(
@@ -62,11 +62,11 @@ def train(
         plan, problem: as in `dpcalc.training.run.single.train`.
         replicas: number of runs, >= 1.
         seed: of all randomness; by default from the operating system.
-        workers: number of processes, or of threads where the process cannot be copied (`may_fork`), the work is little
-            or there is a statistic; by default one per available core.
+        workers: number of processes; of threads if the process cannot fork (`may_fork`), there is little work, or a
+            statistic or trace is given. By default one per available core.
         progress: called with (steps of runs done, in all), one call at a time, from any thread.
-        statistic: a function of the weights of some runs, shape (m, d), to an array whose first axis is m, which is
-            returned in place of the weights. It may be called from several threads.
+        statistic: maps the weights of some runs, shape (m, d), to an array whose first axis is m, which is returned in
+            place of the weights. It may be called from several threads.
         trace: makes a `Trace` of all iterates of some runs; its result, shape (m, 1), replaces their weights.
         there: other machines to compute on; not with ``statistic`` or ``trace``.
 
@@ -104,7 +104,7 @@ def train(
         try:
             results = [pool.submit(run, block) for block in range(len(runs.widths))]
             return np.concatenate([result.result() for result in results])
-        except BaseException as error:  # an interrupt, too, is to end the blocks under way
+        except BaseException as error:  # an interrupt also ends the blocks under way
             report.cause = report.cause or error
             raise
 
@@ -123,7 +123,7 @@ def _run_remotely(there: There, runs: _Runs, report: _Progress) -> Array:
 
 
 def run_blocks(document: str) -> str:
-    """Return the outcomes of some blocks of `train` as text; for internal use."""
+    """Return the outcomes of some blocks of `train` as text, on another machine."""
 
     def outcomes(common: Any, blocks: range) -> list[Array]:
         plan, problem, replicas, entropy = common
@@ -135,7 +135,7 @@ def run_blocks(document: str) -> str:
 def train_some(
     plan: Plan, problem: Problem, replicas: int, seed: int, blocks: range, trace: Callable[[], Trace] | None = None
 ) -> Iterator[Array]:
-    """Yield what the runs of some blocks end with, those of `train` with these arguments; one array for each.
+    """Yield the outcomes of some blocks of `train` with these arguments, one array for each block.
 
     Raises:
         SpecError: as in `train`.
@@ -150,23 +150,23 @@ def widths(plan: Plan, replicas: int) -> list[int]:
 
 
 def _generator(root: np.random.SeedSequence, *key: int) -> np.random.Generator:
-    """Return the generator with this key; a sequence that is spawned from keeps a count, which no result may show."""
+    """Return the generator with this key; ``spawn`` would keep a count in the sequence and change later results."""
     return np.random.Generator(np.random.SFC64(np.random.SeedSequence(root.entropy, spawn_key=key)))
 
 
 def _edges(plan: Plan, replicas: int) -> list[int]:
-    """Return where blocks of runs begin, and the number of runs: as equal as can be, and no wider than caches like."""
+    """Return where blocks of runs begin, and the number of runs; blocks have about equal width and fit into caches."""
     widest = max(64, _ENTRIES // plan.columns)
     if plan.order in (Order.SHUFFLE, Order.SHUFFLE_ONCE):
         widest = max(1, min(widest, _ORDERS // plan.records))
     blocks = -(-replicas // widest)
     if blocks > 1 and blocks % 2 and replicas // (blocks + 1) >= 64:
-        blocks += 1  # two threads share an even number best
+        blocks += 1  # an even number is best for two threads
     return [replicas * block // blocks for block in range(blocks + 1)]
 
 
 class _Progress:
-    """The total steps of all threads; an error in one of them stops the others."""
+    """The progress of all threads together; an error in one of them stops the others."""
 
     def __init__(self, report: Progress | None, total: int) -> None:
         self.report, self.total, self.done, self.lock = report, total, 0, threading.Lock()
@@ -260,7 +260,7 @@ class _Block:
         return orders.own_steps(plan, self.generator, self.width)
 
     def _noise(self) -> Iterator[Array]:
-        """Yield the noise of every step, of scale 1, shape (d, runs), in memory that may be overwritten."""
+        """Yield the noise of every step, of scale 1, shape (d, runs); the caller may overwrite it."""
         plan = self.plan
         many = max(1, min(plan.steps, _ENTRIES // (plan.columns * self.width))) if not plan.output_scale else 1
         noise = np.empty((many, plan.columns, self.width))
@@ -283,7 +283,7 @@ class _Block:
         return row * _FINE
 
     def _move(self, step: orders.Step, noise: Array) -> Move:
-        """Return what a step adds to the iterates; noise is added as drawn, as its law is symmetric."""
+        """Return the move of a step; the sign of the noise does not matter, since its law is symmetric."""
         eta = self.plan.step_size_at(step.number)
         noise *= eta * self.plan.scale_at(step.number)
         descent = partial(self.runs.sums.descent, rows=step.rows)

@@ -1,14 +1,14 @@
-"""Sums of gradients without rounding errors, and noise rounded to a grid: what is released tells no low-order bits.
+"""Exact sums of gradients, with noise and rounding to a grid, so that low-order bits reveal nothing.
 
-The features are cut once, and the slopes in every step, to multiples of powers of two. Every product of the two, and
-every sum of such products, is then a number that doubles hold: the sum over a batch is exact in any order, by any
-library. The iterate is cut for the scores in the same way, so that a record's score depends on the iterate and on that
-record alone, wherever the record stands. Noise is added to the part of the sum between two points of a grid, and the
-outcome is rounded to the grid: a step's noisy sum is the exact rounding of a sum of reals, but for a probability that
-`dpcalc.training.run.rounding` bounds. Every iterate is a function of released sums: their errors do not accumulate.
+Features are truncated once, and slopes in every step, to multiples of powers of two. Doubles then represent every
+product of the two, and every sum of such products: the sum over a batch is exact in any order, by any library. For the
+scores, the iterate is truncated in the same way, so a record's score depends on the iterate and on that record alone,
+not on its place. Noise is added to the remainder of the sum modulo the grid, and the result is rounded to the grid: a
+step's noisy sum is the exact rounding of a sum of reals, except with a probability that `dpcalc.training.run.rounding`
+bounds. Every iterate is a function of released sums, so errors do not accumulate.
 
-All units are public: they follow from the size of a batch, from the bounds on features and gradients, and from the
-scale of the noise.
+All units are public: they follow from the size of a batch, the bounds on features and gradients, and the scale of the
+noise.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ from dpcalc.training.run.problem import Problem
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 Piece = tuple[Array, Array, Array]
-"""Cut features, labels, and how steep losses may be."""
+"""Truncated features, labels, and the largest slopes."""
 
 _UNIT = 2.0**-53
-_BITS = 52  # of a sum of products; one more is a double's
+_BITS = 52  # of a sum of products, one less than a double has
 _MOST_BITS = 20  # kept of features and slopes
 _LEAST = 1e-290
 _SHORTEST = 1e-140  # of bounds: their squares are normal doubles
-_LEAST_EXPONENT = -900  # of iterates that scores tell from 0
-_SQUARES = 1e-290, 1e300  # sums of squares that are right but for rounding
-_ROOM = 2.0**-40  # by which gradients stay below their bound: more than the rounding of a norm
-_ENTRIES, _CAPPED_ENTRIES = 1 << 15, 1 << 20  # of weights times records, taken at once
+_LEAST_EXPONENT = -900  # iterates below 2^-900 give scores of 0
+_SQUARES = 1e-290, 1e300  # in this range, sums of squares neither over- nor underflow
+_ROOM = 2.0**-40  # relative room below the bound on gradients: more than the rounding error of a norm
+_ENTRIES, _CAPPED_ENTRIES = 1 << 15, 1 << 20  # weights times records of a block
 
 
 def grid_of(scale: float) -> float:
@@ -55,12 +55,12 @@ def grid_of(scale: float) -> float:
 
 
 def bits_kept(size: int) -> int:
-    """Return k, the bits kept of features and of slopes, for sums over so many records: size <= 2^(52 - 2k)."""
+    """Return k, the bits kept of features and of slopes, for sums over ``size`` <= 2^(52 - 2k) records."""
     return min(_MOST_BITS, (_BITS - (size - 1).bit_length()) // 2)
 
 
 def cut(values: Array, unit: float, out: Array | None = None) -> Array:
-    """Return values cut towards 0 to multiples of a unit, a power of two from 2^-1000 to 2^1000."""
+    """Return values truncated towards 0 to multiples of a unit, a power of two from 2^-1000 to 2^1000."""
     parts: Array = np.multiply(values, 1.0 / unit, out=out)
     np.trunc(parts, out=parts)
     parts *= unit
@@ -77,10 +77,10 @@ def rounded(values: Array, grid: float) -> Array:
 
 
 def rounded_sum(total: Array, noise: Array, scale: float) -> Array:
-    """Return total + scale noise, rounded to the grid of the scale: only the noise within a cell is rounded twice.
+    """Return total + scale noise, rounded to the grid of the scale, with a floating-point error in the noise alone.
 
     Args:
-        total: shape (d,), multiples of a power of two that doubles hold.
+        total: shape (d,), multiples of a power of two that doubles represent exactly.
         noise: shape (d,), of scale 1.
         scale: s > 0.
     """
@@ -89,7 +89,7 @@ def rounded_sum(total: Array, noise: Array, scale: float) -> Array:
 
 
 def rounded_cells(total: Array, noise: Array) -> Array:
-    """As `rounded_sum`, where the noise has its scale and all is in cells of the grid; both arrays are overwritten."""
+    """As `rounded_sum`, with scaled noise and everything in units of the grid; both arrays are overwritten."""
     cells: Array = np.rint(total)
     np.subtract(total, cells, total)  # exact
     np.add(total, noise, noise)
@@ -100,12 +100,12 @@ def rounded_cells(total: Array, noise: Array) -> Array:
 
 
 def cut_iterate(w: Array, kept: int, inner: float = 1.0) -> Array:
-    """Return w cut so that its scores are sums of numbers that doubles hold: to some 32 bits.
+    """Return w truncated to about 32 bits, so that scores are exact sums.
 
     Args:
         w: shape (d,).
-        kept: bits that are kept of features.
-        inner: a power of two, which the outcome is multiplied by: so are the scores.
+        kept: bits kept of features.
+        inner: a power of two; the result, and thus the scores, are multiplied by it.
     """
     square = float(np.dot(w, w))
     usual = _SQUARES[0] <= square <= _SQUARES[1]  # and no nan
@@ -121,12 +121,12 @@ def cut_iterate(w: Array, kept: int, inner: float = 1.0) -> Array:
 class ExactSums:
     """The sums of minus the clipped gradients of a problem's records, without the regulariser.
 
-    Each gradient has a norm of at most ``bound``, whatever rounding does to its slope: the slope is cut off there. Of
-    several classes a slope is a vector and a gradient a matrix, whose norm is that of all its entries.
+    Each gradient has a norm of at most ``bound``, whatever the rounding of its slope, since the slope is clipped. With
+    several classes a slope is a vector and a gradient a matrix, with the Frobenius norm.
     """
 
     def __init__(self, problem: Problem, bound: float, size: int, norm: int = 2, capped: bool = False) -> None:
-        """Cut the features.
+        """Truncate the features.
 
         Args:
             problem: features of norm at most ``feature_bound``, and the loss.
@@ -136,7 +136,7 @@ class ExactSums:
             capped: whether slopes of several classes are those of a capped softmax.
 
         Raises:
-            SpecError: the bounds, or the units, are out of the range of doubles.
+            SpecError: the bounds, or the units, are outside the range of doubles.
         """
         self.problem, loss, (self.count, columns) = problem, problem.loss, problem.shape
         kept, longest = bits_kept(size), loss.feature_bound
@@ -151,7 +151,7 @@ class ExactSums:
         self.most = bound * (1.0 - max(_ROOM, 4.0 * (columns + loss.scores + 8) * _UNIT))
         self.scaled = None if loss.classified else loss.scaled_descent()
         self.slope = None if loss.classified else loss.scalar_descent()
-        self.rows = max(1, (_CAPPED_ENTRIES if capped else _ENTRIES) // columns)  # taken at once
+        self.rows = max(1, (_CAPPED_ENTRIES if capped else _ENTRIES) // columns)  # of a block
         self.labels, self.features = problem.labels, new_table("what is cut of the features", *problem.features.shape)
         self.steepest = new_table("the slopes of the records", self.count, 1)[:, 0]
         for some in blocks(*problem.features.shape):
@@ -169,9 +169,9 @@ class ExactSums:
         return sums
 
     def moves(self, stretch: Stretch, eta: Array, scale: Array, noise: Array) -> Iterator[Move]:
-        """Yield what every step of a stretch adds to the iterate, as `dpcalc.training.run.kernel.PlainSums.moves`.
+        """Yield the moves of a stretch, as `dpcalc.training.run.kernel.PlainSums.moves`.
 
-        A noisy sum is rounded to its grid, and all else is computed from that.
+        A noisy sum is rounded to its grid, and everything else is computed from that.
         """
         grids, factors = self._in_cells(stretch, eta, scale, noise)
         steps = self.of_steps(stretch.rows, stretch.steps)
@@ -182,7 +182,7 @@ class ExactSums:
     def singly(self, stretch: Stretch, eta: Array, scale: Array, noise: Array) -> Singly:
         """Return the steps of a stretch on single records, as `dpcalc.training.run.kernel.PlainSums.singly`.
 
-        A sum of one gradient is exact, and its score need not be: the same record at the same iterate has the same.
+        The sum of one gradient is exact. Its score need not be: it depends on the record and the iterate alone.
         """
         assert stretch.rows is not None
         rows = stretch.rows[:, 0]
@@ -196,22 +196,22 @@ class ExactSums:
         )  # fmt: skip
 
     def _in_cells(self, stretch: Stretch, eta: Array, scale: Array, noise: Array) -> tuple[Array, Array]:
-        """Return the grids of steps, and the factors of their sums in cells of it; the noise is brought into cells."""
+        """Return the grids of the steps, and the factors of sums in units of these; noise is put into these units."""
         scale = scale * stretch.divisor
         grids = np.array([grid_of(deviation) for deviation in scale.tolist()])
         noise *= (-scale / grids)[:, np.newaxis]
         return grids, eta / stretch.divisor * grids
 
     def _rounded_move(self, descent: Move, grid: float, noise: Array, factor: float, w: Array) -> Array:
-        """Return factor times the noisy sum in cells of the grid."""
+        """Return factor times the noisy sum in units of the grid."""
         cells = self.released(descent(w) / grid, noise)
         cells *= factor
         return cells
 
     def _steepest(self, x: Array) -> Array:
-        """Return how steep the loss of every record may be in its score, in units of slopes.
+        """Return the largest slope of the loss of every record in its score, in units of slopes.
 
-        Features are cut: their squares are multiples of a power of two, whose sum is exact.
+        Features are truncated, so their squares are multiples of a power of two, and the sums of squares are exact.
         """
         size_of = lengths(x, self.norm)
         steepest = self.slope_unit * 2.0**_BITS
@@ -231,17 +231,17 @@ class ExactSums:
             )
 
     def descent(self, w: Array, rows: Index | None) -> Array:
-        """Return the sum over the records of these rows (None: all), shape (d,) or (d K,), exactly."""
+        """Return the exact sum over the records of these rows (None: all), shape (d,) or (d K,)."""
         return next(self.of_steps(None if rows is None else rows[np.newaxis], 1))(w)
 
     def of_steps(self, rows: Index | None, steps: int) -> Iterator[Move]:
-        """Yield for every step what makes its sum of its iterate: each is asked before the next one is yielded.
+        """Yield for every step the function from its iterate to its sum, to be called before the next is yielded.
 
-        Sums are exact, so that it does not matter in which pieces records are added.
+        Sums are exact, so the blocks of records do not matter.
 
         Args:
             rows: shape (steps, size); None where every step uses all records.
-            steps: how many.
+            steps: the number of steps.
         """
         size = self.count if rows is None else rows.shape[1]
         if rows is None or 2 * size > self.rows or not size:
@@ -255,7 +255,7 @@ class ExactSums:
                 yield functools.partial(self._sum, [(x[of], y[of], steepest[of])])
 
     def _pieces(self, rows: Index | None, most: int) -> Iterator[Piece]:
-        """Yield the records of these rows, at most so many at a time; the next piece overwrites the one before."""
+        """Yield the records of these rows in blocks of at most ``most``; the next block may overwrite the last one."""
         count = self.count if rows is None else len(rows)
         room = np.empty((0 if rows is None else min(most, count), self.features.shape[1]))
         for first in range(0, count, most):
@@ -268,7 +268,7 @@ class ExactSums:
             yield x, self.labels[chosen], self.steepest[chosen]
 
     def _sum(self, pieces: Iterable[Piece], w: Array) -> Array:
-        """Return the sum over records that are cut."""
+        """Return the sum over truncated records."""
         w = cut_iterate(w, self.kept, 1.0 if self.scaled is None else self.scaled.inner)
         total = np.zeros(len(w))
         for piece in pieces:
@@ -276,9 +276,9 @@ class ExactSums:
         return total
 
     def _of(self, x: Array, y: Array, steepest: Array, w: Array) -> Array:
-        """Return the sum over some records.
+        """Return the sum over the records of a block.
 
-        A slope that is no number is taken for the steepest; of several classes it is taken for 0.
+        A slope that is nan becomes the steepest; with several classes it becomes 0.
         """
         total: Array
         if self.scaled is None:

@@ -1,4 +1,4 @@
-"""Which records each step uses, and which steps are executed."""
+"""The records of each step, and the steps that are executed."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from dpcalc.training.run.plan import Plan
 
 Index = NDArray[np.int64]
 
-_MANY = 1 << 22  # records, from which on their numbers are kept in half the room
-_FEW = 64  # records of a batch that is drawn record by record, at most
+_MANY = 1 << 22  # from this many records on, indices are kept in int32, which halves the memory
+_FEW = 64  # the largest batch that is drawn record by record
 _ENTRIES = 1 << 16  # indices made at once, where no whole order is needed
 
 
@@ -24,7 +24,7 @@ class Step(NamedTuple):
     """A step of one run, or of several that take it together.
 
     Attributes:
-        number: how many steps come before it, skipped ones included.
+        number: of the steps before it, including skipped ones.
         rows: indices of records: None for all; shape (size,) where all runs use the same; else (size, runs).
         size, divisor: of the batch.
         ends_pass: whether it is the last of a pass.
@@ -38,12 +38,12 @@ class Step(NamedTuple):
 
 
 class Stretch(NamedTuple):
-    """Equal steps in a row.
+    """Consecutive steps of equal size.
 
     Attributes:
-        first: number of steps before these, skipped ones included.
+        first: number of steps before these, including skipped ones.
         rows: indices of records, shape (steps, size); None where every step uses all.
-        steps: how many.
+        steps: the number of steps.
         size, divisor: of the batch.
         ends_pass: whether the last of them ends a pass.
     """
@@ -62,7 +62,7 @@ class Stretch(NamedTuple):
         return self._replace(first=self.first + low, rows=rows, steps=high - low, ends_pass=last)
 
     def parts(self, most: int) -> Iterator[Stretch]:
-        """Yield the steps, at most so many at a time."""
+        """Yield the steps in parts of at most ``most``."""
         return (self.part(low, min(low + most, self.steps)) for low in range(0, self.steps, most))
 
     def each(self) -> Iterator[Step]:
@@ -80,13 +80,13 @@ class Extent(NamedTuple):
 
 
 def extent(plan: Plan, generator: np.random.Generator) -> Extent:
-    """Return which steps are executed, where a run skips a random prefix or stops at random."""
+    """Draw the steps that are executed, for runs that skip a random prefix or stop at random."""
     skips, stops = extents(plan, generator, 1)
     return Extent(int(skips[0]), int(stops[0]))
 
 
 def extents(plan: Plan, generator: np.random.Generator, count: int) -> tuple[Index, Index]:
-    """Return independent draws of how many steps are skipped, and of the step that is the last, shape (count,)."""
+    """Return independent draws of the number of skipped steps, and of the number of the last step, shape (count,)."""
     skips = np.zeros(count, dtype=np.int64)
     stops = np.full(count, plan.steps, dtype=np.int64)
     if plan.longest_skip:
@@ -128,7 +128,7 @@ def _all(plan: Plan, generator: np.random.Generator) -> Iterator[Stretch]:
 
 
 def _permutation(records: int, generator: np.random.Generator) -> Index:
-    """Return the numbers from 0 on in a uniform order, which does not depend on the type that holds them."""
+    """Return the numbers from 0 to ``records`` - 1 in a uniform order, the same for both types of integers."""
     if not _MANY <= records < 2**31:
         whole: Index = generator.permutation(records)
         return whole
@@ -138,7 +138,7 @@ def _permutation(records: int, generator: np.random.Generator) -> Index:
 
 
 def _one_pass(plan: Plan, order: Index | None, offset: int, first: int) -> Iterator[Stretch]:
-    """Yield the steps of a pass in this order of records (None: that of the data, from the record ``offset`` on)."""
+    """Yield the steps of a pass in this order of records (None: the order of the data, from record ``offset`` on)."""
     used = 0
     for number, (count, size, divisor) in enumerate(plan.batches, start=1):
         most = max(1, _ENTRIES // size)
@@ -152,7 +152,7 @@ def _one_pass(plan: Plan, order: Index | None, offset: int, first: int) -> Itera
 
 
 def _sampled(plan: Plan, generator: np.random.Generator) -> Iterator[Stretch]:
-    """Yield steps on fresh draws: single records with replacement, or batches without."""
+    """Yield steps on fresh samples: single records with replacement, or batches without."""
     (total, size, divisor), records = plan.batches[0], plan.records
     most = max(1, _ENTRIES // size)
     for first in range(0, total, most):
@@ -164,21 +164,21 @@ def _sampled(plan: Plan, generator: np.random.Generator) -> Iterator[Stretch]:
         else:
             rows = np.empty((steps, size), dtype=np.int64)
             for row in rows:
-                row[:] = generator.choice(records, size, replace=False)  # the order within a batch is uniform as well
+                row[:] = generator.choice(records, size, replace=False)  # the order within a batch is uniform, too
         yield Stretch(first, rows, steps, size, divisor, first + steps == total)
 
 
 def _from_groups(plan: Plan, generator: np.random.Generator) -> Iterator[Stretch]:
-    """Yield steps on batches that are drawn from groups of records, one for each band: a record's follows its number.
+    """Yield steps on batches from groups of records, one group for each band; record i is in group i mod bands.
 
-    A record comes with bands times the overall probability, or into one of the steps of its group in every pass. How
-    many records a batch has is not public: its size counts as the constant that the sum is divided by.
+    A record of the step's group is drawn with bands times the overall probability, or it falls into one of its group's
+    steps in every pass. The number of records in a batch is not public; ``size`` is the constant divisor of the sum.
     """
     steps, _, divisor = plan.batches[0]
     assert plan.strategy is not None
     bands = plan.strategy.bands
     rate = min(1.0, bands * divisor / plan.records)
-    few = math.floor(rate * 2.0**53)  # a uniform whole number is below it with no larger probability than the rate
+    few = math.floor(rate * 2.0**53)  # rounded down, so that records are drawn with at most this rate
     group_of = np.arange(plan.records) % bands
     by_step = starts = group_of
     for number in range(plan.steps):
@@ -195,7 +195,7 @@ def _from_groups(plan: Plan, generator: np.random.Generator) -> Iterator[Stretch
 
 
 def own_steps(plan: Plan, generator: np.random.Generator, runs: int) -> Iterator[Step]:
-    """Yield the steps of runs that each have an order of their own, drawn together."""
+    """Yield the steps of several runs, each with its own order."""
     if plan.order in (Order.SAMPLE, Order.DRAW):
         total, size, divisor = plan.batches[0]
         for number in range(total):
@@ -225,9 +225,9 @@ def own_steps(plan: Plan, generator: np.random.Generator, runs: int) -> Iterator
 
 
 def subsets(generator: np.random.Generator, records: int, size: int, count: int) -> Index:
-    """Return independent uniform subsets of ``size`` of the ``records`` first numbers, shape (size, count).
+    """Return independent uniform subsets of ``size`` of the numbers below ``records``, shape (size, count).
 
-    Floyd's algorithm for small ones, all of them at once; else the head of a uniform order.
+    Floyd's algorithm draws small subsets, all at once; larger ones are the head of a uniform order.
     """
     if not _few(records, size):
         whole = np.repeat(np.arange(records)[np.newaxis], count, axis=0)

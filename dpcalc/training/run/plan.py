@@ -1,4 +1,4 @@
-"""What is executed, derived from what was accounted and from nothing else."""
+"""The plan of an execution, derived from the accounted run alone."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from dpcalc.training.run.domain import Ball
 Array = NDArray[np.float64]
 
 _MAX_STEPS = 10**12
-_TINY, _HUGE = 1e-290, 1e140  # noise below the one has no digits left; the square of a step above the other overflows
+_TINY, _HUGE = 1e-290, 1e140  # smaller noise loses its digits, and the square of a longer step overflows
 
 
 class Batch(NamedTuple):
-    """``steps`` in a row on ``size`` records each, the sum of whose gradients is divided by ``divisor``."""
+    """``steps`` consecutive steps on ``size`` records each, whose sum of gradients is divided by ``divisor``."""
 
     steps: int
     size: int
@@ -40,32 +40,32 @@ class Plan(NamedTuple):
 
     Attributes:
         algorithm: as accounted.
-        records, columns: how many records there are, and how many weights: of K classes K for each column.
+        records, columns: the numbers of records and of weights; K classes have K weights for each column of the data.
         order: ``fixed`` (that of the data), ``rotation`` (from a uniform record on), ``shuffle`` (a fresh uniform order
             each pass), ``shuffle-once`` (one for all), ``sample`` (fresh uniform batches without replacement),
-            ``draw`` (single records with replacement), ``full``. Of correlated noise ``sampling`` says more.
-        passes: how often ``batches`` is gone through.
+            ``draw`` (single records with replacement), ``full``. With correlated noise see also ``sampling``.
+        passes: how often ``batches`` is repeated.
         batches: the steps of a pass (of the whole run, where there are no passes).
-        step_size, scale: eta_t and the scale of Z: numbers, or arrays of shape (steps,).
+        step_size, scale: eta_t and scale_t: numbers, or arrays of shape (steps,).
         noise: ``gaussian`` or ``laplace``.
-        output_scale: of Gaussian noise on what is released; 0 for none.
-        domain: what iterates are projected onto after every step.
+        output_scale: of Gaussian noise on the released weights; 0 for none.
+        domain: the set that iterates are projected onto after every step.
         longest_skip: a uniform number of records from 0 to this is skipped first.
         stops: whether the run ends after a uniform number of steps, from 1 on.
-        stop_law: the law of that number where it is not uniform, shape (steps,).
+        stop_law: the distribution of that number where it is not uniform, shape (steps,).
         from_zero: whether the theorem needs the run to start at 0.
-        release: ``last`` iterate, ``average`` of those that gradients were taken at, iterate after every ``pass`` or
-            every ``step``.
-        accounted: the constants of the loss that the accounting used, name -> value; ``clip`` is among them where
-            gradients are clipped.
-        tail: whether the mean of the second half of the released iterates is what the run is for. All of them are
-            accounted as public, so that the mean is post-processing.
-        started: whether the run goes on from a model, which is projected first.
-        capped: whether clipped slopes of several classes are those of a capped softmax, and not shortened.
-        strategy: the matrix that correlates the noise of the steps, if one does: Z is then a row of C^-1 Z. Every
-            iterate may be public, and none but the last, or a mean, is kept.
-        sampling: how its batches are drawn from the groups of a banded matrix, if they are. A batch is then of any
-            size up to that of its group.
+        release: the ``last`` iterate, the ``average`` of those that gradients were taken at, or the iterate after every
+            ``pass`` or every ``step``.
+        accounted: the constants of the loss that the accounting used, name -> value, with ``clip`` if gradients are
+            clipped.
+        tail: whether the model is the mean of the second half of the released iterates. All of them are accounted as
+            public, so the mean is post-processing.
+        started: whether the run starts from a model, which is projected first.
+        capped: whether slopes of several classes are clipped by a capped softmax, not as vectors.
+        strategy: the matrix C that correlates the noise of the steps, if one does: Z is then a row of C^-1 Z. Every
+            iterate may be public, but only the last, or a mean, is kept.
+        sampling: how batches are drawn from the groups of a banded matrix, if they are. A batch then has any size up to
+            that of its group.
     """
 
     algorithm: str
@@ -93,41 +93,41 @@ class Plan(NamedTuple):
 
     @property
     def steps_per_pass(self) -> int:
-        """Steps of one pass."""
+        """The number of steps of one pass."""
         return sum(batch.steps for batch in self.batches)
 
     @property
     def steps(self) -> int:
-        """Steps of the whole run, if none is skipped and it does not stop early."""
+        """The number of steps of the whole run, without skipping and early stopping."""
         return self.passes * self.steps_per_pass
 
     @property
     def iterates_released(self) -> int:
-        """How many iterates are released."""
+        """The number of released iterates."""
         return {Release.STEP: self.steps, Release.PASS: self.passes}.get(self.release, 1)
 
     @property
     def largest_sum(self) -> int:
-        """How many records the largest sum that gets noise is over: of a tree that of its largest node."""
+        """The number of records in the largest noisy sum: a batch, or the largest node of a tree."""
         size = max(batch.size for batch in self.batches)
         tree = self.strategy is not None and self.strategy.mechanism == Mechanism.TREE
         return size << (self.steps.bit_length() - 1) if tree else size
 
     @property
     def clip(self) -> float | None:
-        """The norm to which the gradient of every record is clipped; None where none is."""
+        """The norm to which the gradient of every record is clipped; None without clipping."""
         return self.accounted.get("clip")
 
     def step_size_at(self, number: int) -> float:
-        """Return eta_t of the step that so many come before."""
+        """Return eta_t of the step after this number of steps."""
         return self.step_size if isinstance(self.step_size, float) else float(self.step_size[number])
 
     def scale_at(self, number: int) -> float:
-        """Return the scale of the noise of the step that so many come before."""
+        """Return the scale of the noise of the step after this number of steps."""
         return self.scale if isinstance(self.scale, float) else float(self.scale[number])
 
     def averaged(self) -> Plan:
-        """Return the plan of which the mean of the second half of the released iterates is wanted.
+        """Return the plan whose model is the mean of the second half of the released iterates.
 
         Raises:
             SpecError: iterates stay hidden.
@@ -137,12 +137,12 @@ class Plan(NamedTuple):
         return self._replace(tail=True)
 
     def without(self, sums: int) -> Plan:
-        """Return the plan of full batches without so many of its steps, which are noisy sums of another kind."""
+        """Return the plan of full batches without this number of steps, which are noisy sums of another kind."""
         [batch] = self.batches
         return self._replace(batches=(batch._replace(steps=batch.steps - sums),))
 
     def averages(self, steps: int) -> bool:
-        """Return whether the iterate after so many steps is one of those whose mean is wanted."""
+        """Return whether the iterate after this number of steps is part of the mean."""
         interval = 1 if self.release is Release.STEP or self.strategy is not None else self.steps_per_pass
         return self.tail and steps % interval == 0 and steps // interval > self.steps // interval // 2
 
@@ -153,15 +153,15 @@ class Plan(NamedTuple):
 
 
 def plan(run: Run, rows: int, columns: int) -> Plan:
-    """Return what the accounted run does to data of so many rows and columns.
+    """Return the plan of the accounted run for data of this shape.
 
     Args:
         run: as described to the accountant.
         rows, columns: of the data.
 
     Raises:
-        SpecError: run and data disagree, or something that the execution needs was not accounted.
-        NotApplicable: the algorithm is not one that can be executed.
+        SpecError: run and data disagree, or the execution needs something that was not accounted.
+        NotApplicable: the algorithm cannot be executed.
     """
     algorithm = run.algorithm
     refuse_unexecutable(algorithm)
@@ -188,8 +188,8 @@ def _correlated(run: Run, rows: int, columns: int) -> Plan:
     """Return the plan of a run whose noise is correlated.
 
     Raises:
-        SpecError: steps are no whole passes, or the noise is over something else than the clip.
-        NotApplicable: the matrix is one of a file.
+        SpecError: the steps are not whole passes, or the noise is not relative to the clip.
+        NotApplicable: the matrix comes from a file.
     """
     if run.mechanism is Mechanism.FILE:
         raise NotApplicable("the matrix of a file is accounted for, and not carried out", "use another --mechanism")
@@ -230,11 +230,7 @@ def _need(run: Run, name: str) -> Any:
 
 
 def refuse_unexecutable(algorithm: Algorithm) -> None:
-    """Refuse an algorithm that cannot be carried out.
-
-    Raises:
-        NotApplicable: it is one.
-    """
+    """Raise NotApplicable for an algorithm that cannot be executed."""
     if not algorithm.executed:
         names = [a.name for a in ALGORITHMS.values() if a.executed and a.name == a.base]
         raise NotApplicable(
@@ -243,9 +239,9 @@ def refuse_unexecutable(algorithm: Algorithm) -> None:
 
 
 def _refuse_other_shape(run: Run, rows: int, columns: int) -> None:
-    """Refuse data that have not the accounted number of records or the accounted dimension."""
+    """Refuse data without the accounted number of records or the accounted dimension."""
     records = _need(run, "records")
-    # The number of records is a default only where privacy depends on no other record: then any number will do.
+    # The number of records is a default only where privacy does not depend on it: then any number will do.
     if records != rows and run.source("records") is not Source.DEFAULT:
         raise SpecError(f"the run is of {records} records, and the data have {rows}", "they must be as many")
     laplace = run.noise == Noise.LAPLACE
@@ -258,7 +254,7 @@ def _refuse_other_shape(run: Run, rows: int, columns: int) -> None:
 
 
 def _batches(run: Run, rows: int) -> tuple[Batch, ...]:
-    """Return the steps of a pass, or of a run without passes, as the bounds count and divide them."""
+    """Return the steps of a pass, or of a run without passes, with sizes and divisors as in the bounds."""
     algorithm, size = run.algorithm, run.batch_size or 1
     if algorithm.single and size != 1:
         raise SpecError(
@@ -278,7 +274,7 @@ def _step_sizes_and_scales(run: Run, steps: int) -> tuple[float | Array, float |
         raise SpecError(f"the run has {steps} steps; at most {_MAX_STEPS} are executed", "use fewer passes or steps")
     if run.algorithm.length is Length.STREAM:
         stream = Stream(**{name: _need(run, name) for name in Stream.fields})
-        # never below the accounted scales, which are rounded down by fewer than 32 units
+        # never below the accounted scales, which are rounded down by fewer than 32 ulps
         scales = np.fromiter((up(scale, 32.0) for _, scale in stream.scales(1, steps)), np.float64, steps)
         return float(_need(run, "step_size")), scales
     scale = run.noise_std if run.scale is None else run.scale
@@ -289,12 +285,12 @@ def _step_sizes_and_scales(run: Run, steps: int) -> tuple[float | Array, float |
         return float(_need(run, "step_size")), float(scale)
     if len(chain) != steps:
         raise SpecError(f"the schedule has {len(chain)} steps, and the run {steps}", "one step per record")
-    # What is accounted is rounded down from the same product.
+    # The accounted noise is this product, rounded down.
     return np.array(chain.step_size, dtype=np.float64), float(scale) * np.asarray(chain.noise, dtype=np.float64)
 
 
 def _refuse_extremes(step_size: float | Array, scale: float | Array, lipschitz: float) -> None:
-    """Refuse steps that double precision cannot take: the theorems speak of real numbers."""
+    """Refuse steps that double precision cannot represent well: the theorems are about real numbers."""
     with np.errstate(over="ignore", under="ignore"):
         least = float(np.min(np.minimum(np.minimum(step_size, scale), np.multiply(step_size, scale))))
         most = float(np.max(np.multiply(step_size, np.add(scale, lipschitz))))
@@ -306,7 +302,7 @@ def _refuse_extremes(step_size: float | Array, scale: float | Array, lipschitz: 
 
 
 def _stop_law(run: Run) -> Array | None:
-    """Return the law of the number of steps that the schedule gives, if it gives one."""
+    """Return the distribution of the number of steps from the schedule, if it has one."""
     law: Array | None = getattr(run.schedule, "probability", None)
     if law is not None and not (run.algorithm.stops and run.algorithm.order is Order.FIXED):
         raise NotApplicable(
@@ -318,7 +314,7 @@ def _stop_law(run: Run) -> Array | None:
 def _domain(run: Run) -> Ball:
     """Return the largest ball about 0 within the accounted radius and diameter.
 
-    Some bounds hold for the whole space alone: a projection may erase the noise before it.
+    Without these it is the whole space; some bounds hold only there, since a projection may erase earlier noise.
     """
     radii = [run.radius, None if run.diameter is None else 0.5 * run.diameter]
     return Ball(min((radius for radius in radii if radius is not None), default=math.inf))

@@ -15,8 +15,8 @@ from dpcalc.training.data.bounds import lengths
 Array = NDArray[np.float64]
 Chosen = slice | NDArray[np.int64]
 
-_PIECE = 1 << 16  # entries looked at together
-_ROOM = 1e-12  # by which clipped gradients stay below their bound
+_PIECE = 1 << 16  # entries of a block
+_ROOM = 1e-12  # relative room between clipped gradients and their bound
 
 
 class Problem(NamedTuple):
@@ -24,10 +24,10 @@ class Problem(NamedTuple):
 
     Attributes:
         features: shape (n, d), float64, C-contiguous; may be a memory map.
-        labels: shape (n,), float64; of a loss of K classes whole numbers from 0 to K - 1.
+        labels: shape (n,), float64; for a loss of K classes integers from 0 to K - 1.
         loss: of the catalogue, with the bounds on features and labels.
-        weights: public ones of the classes, in the order of their labels, shape (2,) or (K,), above 0 and at most 1:
-            the gradient of a record, clipped, is multiplied by that of its class. None where none is.
+        weights: public weights of the classes, in the order of their labels, shape (2,) or (K,), above 0 and at most 1:
+            the clipped gradient of a record is multiplied by the weight of its class. None without weights.
     """
 
     features: Array
@@ -37,7 +37,7 @@ class Problem(NamedTuple):
 
     @property
     def shape(self) -> tuple[int, int]:
-        """The numbers of records and of weights: one for each column, and of several classes for each of them."""
+        """The numbers of records and of weights: one weight for each column and score."""
         rows, columns = self.features.shape
         return rows, columns * self.loss.scores
 
@@ -46,7 +46,7 @@ class Problem(NamedTuple):
         return self.features[chosen], self.labels[chosen]
 
     def weighed(self, slopes: Array, labels: Array) -> Array:
-        """Return slopes times the weights of their records' classes, in place: none gets longer, rounding included.
+        """Return slopes times the weights of their records' classes, in place; none grows, rounding included.
 
         Args:
             slopes: shape (m,) or (K, m); or (m, runs) with labels of shape (m, 1).
@@ -64,16 +64,16 @@ class Problem(NamedTuple):
         return lambda z, label: slope(z, label) * (positive if label > 0.0 else negative)
 
     def places(self, labels: Array) -> NDArray[np.intp]:
-        """Return the places of the classes that labels stand for."""
+        """Return the places of the classes of labels."""
         return (labels if self.loss.classified else labels > 0.0).astype(np.intp)
 
     def pieces(self, step: int) -> Iterator[tuple[Array, Array]]:
-        """Yield all records in their order, so many at a time."""
+        """Yield all records in their order, in blocks of ``step``."""
         return (self.at(slice(first, first + step)) for first in range(0, len(self.labels), step))
 
 
 def shift_of(weights: Array | None, *, several: bool) -> Any:
-    """Return what weights of classes add to log-odds: ln(w_+/w_-); or to the scores of several classes, shape (K,).
+    """Return the shift of log-odds by weights of classes, ln(w_+/w_-), or of the scores of several classes, shape (K,).
 
     >>> round(shift_of(np.array([0.5, 1.0]), several=False), 4)
     0.6931
@@ -85,20 +85,20 @@ def shift_of(weights: Array | None, *, several: bool) -> Any:
 
 
 def slope_caps(features: Array, clip: float | None, norm: int = 2) -> Array | None:
-    """Return how steep the loss of every record may be in its score, shape (n,): C/|x|, and inf where x is 0.
+    """Return the largest slope of the loss of every record in its score, shape (n,): C/|x|, and inf where x is 0.
 
     The clipped gradient is clip(phi'(z), -C/|x|, C/|x|) x: see `dpcalc.model.clipping`. The caps are lower by more than
-    rounding adds to the norm of a gradient.
+    the rounding error of a gradient's norm.
 
     Args:
         features: shape (n, d).
-        clip: C > 0, or None where gradients are not clipped: then there are no caps.
+        clip: C > 0, or None for gradients without clipping; the result is then None.
         norm: of the features: 2 or 1.
     """
     if clip is None:
         return None
     caps, columns = np.empty(len(features)), features.shape[1]
-    held = clip * (1.0 - max(_ROOM, (columns + 8) * 2.0**-52))  # a slope of K scores fits into the room as well
+    held = clip * (1.0 - max(_ROOM, (columns + 8) * 2.0**-52))  # enough room for slopes of K scores, too
     step = max(1, _PIECE // columns)
     with np.errstate(divide="ignore", over="ignore"):
         for first in range(0, len(features), step):
@@ -107,7 +107,7 @@ def slope_caps(features: Array, clip: float | None, norm: int = 2) -> Array | No
 
 
 def verify(problem: Problem, *, norm: int = 2) -> None:
-    """Refuse data outside the bounds by which the loss was accounted.
+    """Refuse data outside the bounds of the accounted loss.
 
     Args:
         problem: data and loss.
@@ -160,11 +160,7 @@ def _refuse_labels(y: Array, loss: Loss, first: int) -> None:
 
 
 def refuse_outside(size: Array, bound: float, first: int, name: str) -> None:
-    """Refuse records whose size is above a bound; ``first`` records came before them.
-
-    Raises:
-        SpecError: there is one.
-    """
+    """Raise SpecError if the size of a record is above a bound; ``first`` records came before these."""
     outside = ~(size <= bound)  # nan is outside
     if outside.any():
         row = int(outside.argmax())

@@ -1,7 +1,7 @@
-"""Least squares solved by noisy sums of products: `dpcalc.training.rule.sums_of_products` says what is released.
+"""Least squares by noisy sums of products; `dpcalc.training.rule.sums_of_products` describes the release.
 
-Products of features and targets that are cut to multiples of powers of two are summed without any rounding error, and
-every noisy sum is rounded to a grid (`dpcalc.training.run.exact_sums`).
+Features and targets are truncated to multiples of powers of two, so sums of their products have no rounding error; each
+noisy sum is rounded to a grid (`dpcalc.training.run.exact_sums`).
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from dpcalc.training.run.problem import Problem
 
 Array = NDArray[np.float64]
 
-_PIECE = 1 << 16  # entries looked at together
+_PIECE = 1 << 16  # entries of a block
 _CELLS = 2.0**52  # of a grid, on either side of 0
 
 
 def solved(plan: Plan, problem: Problem, source: Source) -> tuple[Array, int]:
-    """Return the weights, shape (d,), from noisy sums, and how many noise variables were drawn.
+    """Return the weights, shape (d,), from noisy sums, and the number of noise variables that were drawn.
 
     Args:
         plan: of the accounted step.
@@ -54,7 +54,7 @@ def solved(plan: Plan, problem: Problem, source: Source) -> tuple[Array, int]:
 
 
 def entries(columns: int) -> int:
-    """Return how many sums are released.
+    """Return the number of released sums.
 
     >>> entries(3)
     9
@@ -65,13 +65,13 @@ def entries(columns: int) -> int:
 def exact_products(
     pieces: Callable[[int], Iterable[tuple[Array, Array]]], shape: tuple[int, int], bound: float, height: float
 ) -> tuple[Array, Array]:
-    """Return the sums of x x' and of x y, shapes (d, d) and (d,), of features and targets that are cut; exactly.
+    """Return the exact sums of x x' and of x y, shapes (d, d) and (d,), of truncated features and targets.
 
-    With k bits kept of each, as in `dpcalc.training.run.exact_sums`, a product is a multiple of 2^(-2k) times powers of
-    two, and so is every sum of them: doubles hold it, in any order.
+    With k bits of each, as in `dpcalc.training.run.exact_sums`, products and their sums are multiples of 2^(-2k) times
+    a power of two, so doubles represent every sum exactly, in any order.
 
     Args:
-        pieces: from how many at a time to all rows: features, no entry above ``bound``, and targets, none above
+        pieces: block size -> all rows in blocks: features, no entry above ``bound``, and targets, none above
             ``height``.
         shape: (n, d).
         bound, height: B and Y.
@@ -95,7 +95,7 @@ def _check_scale(most: float, scale: float) -> None:
 
 
 def _fit(matrix: Array, vector: Array, scale: float) -> Array:
-    """Return the ridge regression whose least eigenvalue is not below half of the norm that noise is expected to have.
+    """Return the ridge regression with the least ridge that lifts all eigenvalues to half the expected noise norm.
 
     The norm of a symmetric matrix of such noise is about s sqrt(2 d).
     """

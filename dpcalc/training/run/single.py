@@ -1,9 +1,7 @@
-"""One run: the algorithm as accounted, on one set of data.
+"""One run of the accounted algorithm, and processes that share the blocks of an ensemble.
 
-Processes that share the blocks of an ensemble.
-
-Threads would wait for each other between any two calls of numpy. A copy of this process has all that it needs, so that
-nothing is sent to it. Where copies are not safe or not to be had there are none: see `may_fork`.
+Threads would wait for each other between calls of numpy. A forked copy of this process already has all data, so nothing
+is sent to it. `may_fork` says whether copies are safe.
 """
 
 from __future__ import annotations
@@ -38,9 +36,9 @@ class Trained(NamedTuple):
     """The outcome of a run.
 
     Attributes:
-        weights: what the algorithm is run for, shape (d,); of K classes (d K,), those of a column one after another.
-        released: all that it may publish, shape (k, d) or (k, d K); the last row is ``weights``, unless these are the
-            mean of the second half of them (`Plan.tail`).
+        weights: the model, shape (d,), or (d K,) for K classes, with the K weights of a column in a row.
+        released: all iterates that may be published, shape (k, d) or (k, d K); the last row is ``weights``, unless
+            these are a mean (`Plan.tail`).
     """
 
     weights: Array
@@ -58,18 +56,18 @@ def train(
         problem: data and loss, within the bounds accounted.
         source: of the order of records and of the noise.
         start: shape (d,), in the domain and chosen without looking at the data; by default 0.
-        progress: called with (steps done or skipped, steps in all) after every step, or after many small
-            ones, and at the end.
-        rounding: of what is released; None for plain doubles, whose low-order bits no guarantee covers.
+        progress: called with (steps done or skipped, all steps) after every step, or after many short ones, and at the
+            end.
+        rounding: of the released numbers; None for plain doubles, whose low-order bits no guarantee covers.
 
     Raises:
-        SpecError: data, loss or start are not what was accounted, or the iterates to be released are too many.
+        SpecError: data, loss or start are not as accounted, or too many iterates are to be released.
     """
     return _Run(plan, problem, source, starting_point(plan, problem, start), rounding).execute(progress)
 
 
 class _Run:
-    """A run, whose released numbers are rounded, or every noisy sum of it."""
+    """A run that rounds its released numbers, or every noisy sum."""
 
     def __init__(self, plan: Plan, problem: Problem, source: Source, start: Array, rounding: Rounding | None) -> None:
         self.plan, self.generator = plan, source.generator
@@ -98,7 +96,7 @@ class _Run:
         return self._outcome()
 
     def _taken(self, within: orders.Extent) -> Iterator[orders.Step]:
-        """Take all steps, whose noise is drawn for many at once; yield those after which the iterate may be used."""
+        """Take all steps, with noise drawn for many at once; yield those after which the iterate may be used."""
         plan = self.plan
         block = max(1, min(_STEPS, _ENTRIES // plan.columns, plan.steps))
         for stretch in orders.stretches(plan, self.generator, within):
@@ -122,7 +120,7 @@ class _Run:
         """Take steps on single records; only the last is yielded where iterates stay hidden."""
         plan, kernel = self.plan, self.kernel
         keep = 1.0 - eta * (kernel.regularisation / part.divisor)
-        start = kernel.weights if kernel.unprojected is None else kernel.unprojected  # projected once, by either
+        start = kernel.weights if kernel.unprojected is None else kernel.unprojected  # projected exactly once
         iterates = steps.taken(start, keep, plan.domain)
         hidden = plan.release in (Release.LAST, Release.PASS) and plan.strategy is None
         first = part.steps - 1 if hidden else 0
@@ -131,14 +129,14 @@ class _Run:
             yield step
 
     def _row_in_cells(self) -> Array:
-        """Return a fresh row of noise in cells of the grid that all steps have."""
+        """Return a fresh row of noise in units of the grid, which is the same for all steps."""
         row, scale = np.empty(self.plan.columns), self.plan.scale_at(0) * self.plan.batches[0].divisor
         fill(self.generator, self.plan.noise, row)
         row *= scale / grid_of(scale)
         return row
 
     def _rounded_iterate(self) -> Array:
-        """Return the last iterate as it is released: rounded before it is projected, as a projection has atoms."""
+        """Return the last iterate for release: rounded before the projection, since projections have atoms."""
         if self.grid is None or self.kernel.unprojected is None:
             return self.kernel.weights.copy()
         w = rounded(self.kernel.unprojected, self.grid)
@@ -163,7 +161,7 @@ Block = Callable[[int], Array]
 
 
 def may_fork() -> bool:
-    """Return whether this process may be copied: on Linux, as long as it has one thread, and is nobody's worker."""
+    """Return whether this process may fork: on Linux, with a single thread, and not as a daemonic worker."""
     from multiprocessing import current_process
 
     if sys.platform != "linux" or current_process().daemon:
@@ -175,17 +173,17 @@ def may_fork() -> bool:
 
 
 def by_processes(block: Block, count: int, workers: int, done: Callable[[int], None]) -> Array:
-    """Return the outcomes of all blocks, which some copies of this process share, one below the other.
+    """Compute all blocks in forked processes and return their outcomes, concatenated in order.
 
     Args:
-        block: block number -> its outcome, an array; it need not be pickled.
-        count: blocks.
-        workers: processes, >= 1.
-        done: called with the number of every block that is done.
+        block: block number -> its outcome, an array; the function need not be picklable.
+        count: number of blocks.
+        workers: number of processes, >= 1.
+        done: called with the number of each finished block.
 
     Raises:
-        DpcalcError: a process ended before its work.
-        Exception: what a block raises.
+        DpcalcError: a process died.
+        Exception: as raised by a block.
     """
     from concurrent.futures import ProcessPoolExecutor, as_completed
     from concurrent.futures.process import BrokenProcessPool
@@ -194,7 +192,7 @@ def by_processes(block: Block, count: int, workers: int, done: Callable[[int], N
     others = active_children()
     pool = ProcessPoolExecutor(min(workers, count), get_context("fork"), _begin, (block,))
     try:
-        mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # Python drops one that comes while it forks
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # Python loses an interrupt during a fork
         try:
             places = {pool.submit(_outcome, place): place for place in range(count)}
         finally:
@@ -213,11 +211,11 @@ def by_processes(block: Block, count: int, workers: int, done: Callable[[int], N
 
 
 _BLOCKS: list[Block] = []
-"""In a copy of this process: what it computes."""
+"""In a forked process: the function that computes a block."""
 
 
 def _begin(block: Block) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt is the affair of the process that waits
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the waiting process handles interrupts
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     _BLOCKS.append(block)
 

@@ -1,1 +1,1 @@
-"""The best of a random number of runs, with the choice among settings paid for."""
+"""The best of a random number of runs; the guarantee covers the choice among settings."""

@@ -1,6 +1,6 @@
-"""The number of runs of a tuned run, drawn exactly: the laws of `dpcalc.notions.tuning` with rational numbers alone.
+"""The number of runs of a tuned run, drawn exactly from the laws of `dpcalc.notions.tuning` in rational arithmetic.
 
-It must be independent of the data, and stay secret. Nothing caps it: a cap would cost privacy.
+It must be independent of the data and stay secret. Nothing caps it: a cap would cost privacy.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ def draw(tuning: Tuning, mean: float, below: Below = secrets.randbelow) -> int:
     """Return K.
 
     Args:
-        tuning: the law that was accounted, of this mean or a little more.
-        mean: as asked.
+        tuning: the accounted law, whose mean is this one or slightly more.
+        mean: as requested.
         below: the source of randomness; by default that of the operating system.
 
     Raises:
-        ValueError: the law is not drawn here.
+        ValueError: the law is not supported here.
     """
     if tuning.law is Law.GEOMETRIC:
         return _geometric(1 / Fraction(mean), below)
@@ -54,7 +54,7 @@ def _logarithmic(stop: Fraction, below: Below) -> int:
 
 
 def _poisson(mean: Fraction, below: Below) -> int:
-    """Return a Poisson number, as the sum of some of means of at most 1."""
+    """Return a Poisson number, as a sum of Poisson numbers with means of at most 1."""
     whole = mean.numerator // mean.denominator
     parts = [Fraction(1)] * whole + ([mean - whole] if mean > whole else [])
     return sum(_small_poisson(part, below) for part in parts)
