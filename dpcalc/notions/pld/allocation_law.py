@@ -1,4 +1,4 @@
-"""One use of a record, in a step chosen uniformly among t: the law of the likelihood ratio, and its dominating pair.
+"""One use of a record in a step chosen uniformly among t: the law of the likelihood ratio, and its dominating pair.
 
 With L_1, ..., L_t independent copies of L = exp(mu y - mu^2/2), y standard normal under Q, the pair
 
@@ -6,23 +6,23 @@ With L_1, ..., L_t independent copies of L = exp(mu y - mu^2/2), y standard norm
 
 has the likelihood ratio S = (L_1 + ... + L_t)/t, E_Q S = 1, and both its profiles are E_Q of convex functions of S:
 E (S - g)_+ for (P, Q), E (1 - g S)_+ for (Q, P). So a law that is larger than that of S in convex order dominates in
-both directions. The sum is built up by doubling. After each addition the mass between two nodes of a grid is split
-between them, its mean kept, which is larger in convex order; what exceeds the last node stays there, and its mean above
-the node counts as P(dQ = 0). There are only positive terms, so small values of delta keep their relative precision.
+both directions. The sum is built by doubling. After each addition the mass between two nodes of a grid is split between
+them with the same mean, which is larger in convex order. Mass beyond the last node moves to that node, and its mean
+above the node counts as P(dQ = 0). All terms are positive, so small values of delta keep their relative precision.
 
-A record that is replaced by another has the pair (P, R), R = (1/t) sum_j N(-mu e_j, I_t) the mirror image of P. Between
-the two lies Q: for every a > 0
+A record that is replaced by another has the pair (P, R), where R = (1/t) sum_j N(-mu e_j, I_t) mirrors P. Q lies
+between them: for every a > 0
 
     E_g(P, R) <= E_a(P, Q) + a E_{g/a}(Q, R),
 
-and (Q, R) has the profile of (Q, P). The least over some a is close where likelihood ratios are near 1: there both
-terms are as for normal laws, which lie on a line.
+and (Q, R) has the profile of (Q, P). The minimum over some a is tight if likelihood ratios are near 1: then both terms
+are as for normal laws, which lie on a line.
 
-Rounding. Let f >= 0 be convex, and let a cell hold mass m with mean v. In doubles the share of the upper node comes out
-as (v - a)/(b - a) with an error of some roundoff times b/(b - a), and a value within roundoff of a cell may be counted
-in the one beside it. The nodes of a cell and its two neighbours get ``padding`` times its mass more than their share.
-As f is at most its chord over the wider cell, this covers both errors in either direction. All sums of m and of m v
-have positive terms, at most ``terms`` in a cell, and err by so many units of roundoff.
+Rounding. Let f >= 0 be convex, and let a cell hold mass m with mean v. In doubles the share of the upper node is
+(v - a)/(b - a) with an error of some roundoff times b/(b - a), and a value within roundoff of a cell may be counted in
+the neighbouring cell. The nodes of a cell and of its two neighbours get ``padding`` times its mass in addition. As f is
+at most its chord over the wider cell, this covers both errors in either direction. All sums of m and of m v have
+positive terms, at most ``terms`` in a cell, and err by at most that many units of roundoff.
 """
 
 from __future__ import annotations
@@ -41,25 +41,25 @@ if TYPE_CHECKING:
     from dpcalc.notions.pld.discretisation import LogProfile
 
 
-_NODES, _MORE_NODES = 1000, 1700  # the latter where likelihood ratios spread over many powers of ten
-_WIDE = 2.0  # from this mu on they do
+_NODES, _MORE_NODES = 1000, 1700  # the latter if likelihood ratios span many powers of ten
+_WIDE = 2.0  # they do from this mu on
 _FINE = 1 << 15  # bins of a fine grid, some of whose points become nodes
-_POWER, _EVEN = 0.15, 0.3  # nodes have this power of the mass as density, and a share of them is evenly spread
+_POWER, _EVEN = 0.15, 0.3  # the density of nodes is this power of the mass, plus an evenly spread share
 _SMOOTH = 64  # bins
 _FARTHEST = 36.5  # standard deviations: the density there is 1e-289
 _LARGEST_LOG = 600.0  # of a likelihood ratio
 _LIGHT = 1e-290  # a product of masses above it is a normal number
 _UNDERFLOW = 5e-324  # a product that is too small for a double is below this
-_SPARE = 0.1  # mass that rounding may have added
+_SPARE = 0.1  # mass that rounding may add
 _MOST_BINS = 10**15  # exact as a double
-_ROWS = 128  # of pairs of nodes that are added up at once
+_ROWS = 128  # rows of pairs of nodes added at once
 
 
 class Law(NamedTuple):
     """A law of a sum of likelihood ratios under Q: ``masses`` on ``nodes``, the first of which is 0.
 
-    ``beyond`` is the mean above the last node that is not among the masses. All three are upper bounds in the sense of
-    the module's head. Sums of it have ``size`` nodes, where all but e^``log_tail`` is.
+    ``beyond`` is the mean above the last node, not included in the masses. Together they are larger in convex order
+    (see the module's docstring). Sums of this law have ``size`` nodes, which cover all but e^``log_tail`` of the mass.
     """
 
     nodes: Array
@@ -79,8 +79,8 @@ def random_place(
         mu: distance over standard deviation of a use, from 1e-30 to 1e8.
         bins: t, a whole number from 1 to 1e15.
         log_tail: ln of the probability under P that may count as an infinite loss, -690 to -20.
-        coarser: by how much fewer nodes there are; what they add to delta grows with the square, from some 1e-3 of it.
-        heavier: in how many of the steps the distance is another one, and that one, no less than mu.
+        coarser: divides the number of nodes; the relative error of delta, some 1e-3, grows with its square.
+        heavier: (number of steps with another distance, that distance), which is at least mu.
 
     Raises:
         SpecError: mu or bins out of range.
@@ -112,9 +112,9 @@ def random_place(
 
 
 def _under_normal(mu: float) -> LogProfile:
-    """Return about ln delta of a Gaussian mechanism, from below: it is concave, and above its chords between points.
+    """Return a cheap lower estimate of ln delta of a Gaussian mechanism: it is concave, so its chords are below it.
 
-    It serves to tell where that is not less than another value, without a costly evaluation.
+    It shows without a costly evaluation where ln delta exceeds another value.
     """
     places = np.linspace(0.0, 80.0 * mu + 2.0 * mu * mu, _CHORDS)
     values = log_hockey_stick_up(places, mu)
@@ -125,7 +125,7 @@ def _under_normal(mu: float) -> LogProfile:
 def _hidden_curves(
     mu: float, bins: int, log_tail: float, coarser: int, heavier: tuple[int, float]
 ) -> tuple[LogProfile, LogProfile] | None:
-    """Return the profiles of the law of the likelihood ratio, in either order; None where nothing is hidden."""
+    """Return both profiles of the law of the likelihood ratio; None if nothing is hidden."""
     some, other = heavier
     if some:
         of_both = _two_kinds(mu, bins, log_tail, coarser, heavier) if some < bins else None
@@ -134,7 +134,7 @@ def _hidden_curves(
         return None
     count = (_NODES if mu <= _WIDE else _MORE_NODES) // coarser
     single = _single(mu, log_tail, count)
-    # A mean of more copies is smaller in convex order: where the grid is too coarse for all of them, fewer will do.
+    # A mean of more copies is smaller in convex order. So if the grid is too coarse for all, fewer give a bound.
     while (law := _sum(single, bins)) is None:
         bins //= 10
         if bins < 2:
@@ -145,7 +145,7 @@ def _hidden_curves(
 def _two_kinds(
     mu: float, bins: int, log_tail: float, coarser: int, heavier: tuple[int, float]
 ) -> tuple[LogProfile, LogProfile] | None:
-    """Return the profiles where some of the steps have another distance; None where a grid is too coarse for them."""
+    """Return both profiles if some of the steps have another distance; None if a grid is too coarse for them."""
     some, other = heavier
     if not 1e-4 <= mu <= other <= 30.0:
         return None
@@ -159,8 +159,8 @@ def _two_kinds(
     return _curves(law._replace(nodes=law.nodes / bins), law.beyond / bins)
 
 
-_SHARES = tuple(i / 32 for i in range(4, 32))  # of epsilon that is spent between P and Q
-_CHORDS = 1000  # places at which the profile of one Gaussian is known
+_SHARES = tuple(i / 32 for i in range(4, 32))  # shares of epsilon that go to the step from P to Q
+_CHORDS = 1000  # points of the table of a Gaussian profile
 
 
 @functools.lru_cache(maxsize=16)
@@ -169,7 +169,7 @@ def replaced_place(
 ) -> Pair:
     """Return a pair that dominates a record replaced by another, both in the same uniformly random step of ``bins``.
 
-    It is its own mirror image, and nowhere above that of a known step.
+    It is its own mirror image. Its profile is at most that of a known step.
 
     Args:
         mu: distance over standard deviation of a use, from 1e-30 to 5e7; the two uses are twice as far apart.
@@ -187,7 +187,7 @@ def replaced_place(
         return known
     forward, backward = curves
     top = 80.0 * mu + 2.0 * mu * mu
-    alone = _under_normal(mu)  # says which shares may be best
+    alone = _under_normal(mu)  # selects the shares that may be best
 
     def split(e: Array, share: Array) -> tuple[Array, Array]:
         near = share * e
@@ -219,9 +219,9 @@ def replaced_place(
 
 
 def _log_start(curve: LogProfile, e: Array) -> float:
-    """Return a bound on ln delta(0) by each of these epsilons > 0, for a profile that holds in both orders.
+    """Return a bound on ln delta(0), for a profile that holds in both orders: the best that the epsilons > 0 give.
 
-    The exact E_g is convex in g. Its chord between 1/g and g = e^epsilon has (2 delta + g - 1)/(g + 1) at 1.
+    The exact E_g is convex in g. Its chord from 1/g to g = e^epsilon has the value (2 delta + g - 1)/(g + 1) at 1.
     """
     with np.errstate(over="ignore"):
         value = (2.0 * np.exp(curve(e)) * np.exp(-e) - np.expm1(-e)) / (1.0 + np.exp(-e))
@@ -234,7 +234,7 @@ def _log_start(curve: LogProfile, e: Array) -> float:
 def _single(mu: float, log_tail: float, count: int) -> Law:
     """Return a law above that of L, which is lognormal."""
     reach = math.sqrt(-2.0 * log_tail)
-    # Farther out probabilities under Q are no numbers any more, and likelihood ratios are too large to add up.
+    # Farther out, probabilities under Q underflow and sums of likelihood ratios overflow.
     low = max(-min(reach + 1.0, _FARTHEST), (0.5 * mu * mu - _LARGEST_LOG) / mu)
     high = min(reach + mu + 1.0, _FARTHEST, (_LARGEST_LOG + 0.5 * mu * mu) / mu)
     y = np.linspace(low, high, count)
@@ -265,26 +265,26 @@ def _cells(y: Array) -> Array:
 
 
 def _upper_tail(x: float) -> float:
-    """Return P(y > x) of a normal variable, to nearest."""
+    """Return P(y > x) of a normal variable, not rounded to a side."""
     return 0.5 * math.erfc(x * math.sqrt(0.5))
 
 
 def _sum(law: Law, times: int) -> Law | None:
-    """Return a law above that of the sum of so many independent copies; None where its numbers are out of range."""
+    """Return a law above that of the sum of ``times`` independent copies; None if its numbers are out of range."""
     result = law
     for bit in map(int, bin(times)[3:]):
         result = _add(result, result)
         if bit and float(result.masses.sum()) < 1.0 + _SPARE:
             result = _add(result, law)
-        # Mass that padding added again and again, on a grid that is too fine for doubles, would bound nothing.
+        # On a grid that is too fine for doubles, padding would add so much mass that the bound is useless.
         if not (math.isfinite(result.beyond) and float(result.masses.sum()) < 1.0 + _SPARE):
             return None
     return result
 
 
 def _add(a: Law, b: Law) -> Law:
-    """Return a law above that of the sum of two independent ones, on a grid of its own."""
-    # A sum of two laws with total mass a little above 1 has a little more of what lies beyond.
+    """Return a law above that of the sum of two independent variables, on its own grid."""
+    # If the total masses are slightly above 1, the sum has slightly more beyond the last node.
     beyond = (a.beyond * float(b.masses.sum()) + b.beyond * float(a.masses.sum())) * (1.0 + 1e-12)
     if float(a.masses.min()) * float(b.masses.min()) > _LIGHT:
         return _on_nodes(_binned(a, b), float(a.masses[0] * b.masses[0]), beyond, a)
@@ -293,7 +293,7 @@ def _add(a: Law, b: Law) -> Law:
     else:
         weights = np.multiply.outer(a.masses, b.masses).ravel()
         values = np.add.outer(a.nodes, b.nodes).ravel()
-    # What is next to no number goes to 0, and its mean beyond all nodes, which is larger in convex order.
+    # Masses near underflow move to 0, and their means beyond all nodes, which is larger in convex order.
     heavy = weights > _LIGHT
     at_zero, above = 0.0, 0.0
     if not heavy.all():
@@ -309,7 +309,7 @@ def _add(a: Law, b: Law) -> Law:
 
 
 class _Bins(NamedTuple):
-    """Masses, means and how many terms they are sums of, in even bins of the logarithm."""
+    """Masses, means and their numbers of terms, in even bins of the logarithm."""
 
     low: float
     step: float
@@ -330,13 +330,13 @@ class _Bins(NamedTuple):
 
 
 def _empty_bins(least: float, largest: float) -> _Bins:
-    """Return bins for values from the least one, which is positive, to the largest."""
+    """Return bins for values from ``least`` > 0 to ``largest``."""
     low, high = float(np.log(least)), float(np.log(largest)) + 1e-9
     return _Bins(low, (high - low) / _FINE, np.zeros(_FINE), np.zeros(_FINE), np.zeros(_FINE, dtype=np.int64))
 
 
 def _binned(a: Law, b: Law) -> _Bins:
-    """Return the bins of all sums of two nodes but of both at 0: some rows at a time, which stay in the cache."""
+    """Return the bins of all sums of two nodes, except both at 0; a few rows at a time, to stay in the cache."""
     bins = _empty_bins(float(min(a.nodes[1], b.nodes[1])), float(a.nodes[-1] + b.nodes[-1]))
     for start in range(0, len(a.nodes), _ROWS):
         rows, skipped = slice(start, start + _ROWS), int(start == 0)
@@ -344,7 +344,7 @@ def _binned(a: Law, b: Law) -> _Bins:
             values = np.add.outer(a.nodes[rows], b.nodes).ravel()
             bins.fill(values[skipped:], np.multiply.outer(a.masses[rows], b.masses).ravel()[skipped:])
             continue
-        # Each pair in one order; of those within the rows, half of a square.
+        # Each pair once: within the rows, half of a square.
         nodes, masses, later = a.nodes[rows], a.masses[rows], slice(start + _ROWS, None)
         half, twice = np.tri(len(nodes), dtype=bool), 2.0 - np.eye(len(nodes))
         values, weights = np.add.outer(nodes, nodes)[half], (np.multiply.outer(masses, masses) * twice)[half]
@@ -356,7 +356,7 @@ def _binned(a: Law, b: Law) -> _Bins:
 
 
 def _doubled(law: Law) -> tuple[Array, Array]:
-    """Return all sums of two nodes, each pair in one order, and their masses: row by row, which is quickest."""
+    """Return all sums of two nodes, each pair once, and their masses; row by row is fastest."""
     count, twice = len(law.nodes), 2.0 * law.masses
     values, weights = np.empty(count * (count + 1) // 2), np.empty(count * (count + 1) // 2)
     start = 0
@@ -364,13 +364,13 @@ def _doubled(law: Law) -> tuple[Array, Array]:
         end = start + count - row
         np.add(law.nodes[row:], law.nodes[row], out=values[start:end])
         np.multiply(law.masses[row:], twice[row], out=weights[start:end])
-        weights[start] *= 0.5  # a node and itself, once
+        weights[start] *= 0.5  # a node with itself counts once
         start = end
     return values, weights
 
 
 def _on_nodes(bins: _Bins, at_zero: float, beyond: float, like: Law) -> Law:
-    """Return a law as fine as another one that is above the one of the bins, and a weight at 0."""
+    """Return a law above that of the bins and a weight at 0, as fine as the law ``like``."""
     low, step, masses, means, number = bins
     terms = float(number.max())
     chosen = _choose(masses, means, math.exp(like.log_tail), like.size)
@@ -390,9 +390,9 @@ def _on_nodes(bins: _Bins, at_zero: float, beyond: float, like: Law) -> Law:
 
 
 def _choose(masses: Array, means: Array, tail: float, count: int) -> Integers:
-    """Return the indices of the points that become nodes: most where the mass is, but some at every size.
+    """Return the indices of the points that become nodes: most where the mass is, but some everywhere.
 
-    The excess falls with the mass of a cell times the square of its width; small probabilities matter for small deltas.
+    The excess grows as the mass of a cell times its squared width; small probabilities matter for small deltas.
     """
     total, mean = float(masses.sum()), float(means.sum())
     first = int(np.searchsorted(np.cumsum(masses), total * tail))
@@ -407,10 +407,10 @@ def _choose(masses: Array, means: Array, tail: float, count: int) -> Integers:
 
 
 def _split(nodes: Array, masses: Array, means: Array, padding: float) -> Law:
-    """Return the law with the mass of every cell at its ends, its mean kept, and ``padding`` times as much around."""
+    """Return the law with the mass of every cell moved to its ends, with the same mean, and ``padding`` added."""
     a, b = nodes[:-1], nodes[1:]
     upper = np.clip((means - a * masses) / (b - a), 0.0, masses)
-    # A mean that is above the cell by more than roundoff, for the mass has all but underflown, is kept as beyond all.
+    # If a mass has nearly underflown, its mean may exceed the cell by more than roundoff: the excess goes to beyond.
     over = means - b * masses
     beyond = float(over[over > padding * b * masses].sum())
     result = np.append(masses - upper, 0.0)

@@ -12,17 +12,17 @@ if TYPE_CHECKING:
 
     Complex = NDArray[np.complex128]
 
-_WRAPPED = 1e-15  # weight that may wrap around at either end, some units of roundoff
-_NEGLIGIBLE = 100.0  # frequencies with less than e^-100 of the weight are left out
-_FEW = 2  # a factor with no more points is added by shifts, which is exact
+_WRAPPED = 1e-15  # weight that may wrap around at either end: a few units of roundoff
+_NEGLIGIBLE = 100.0  # frequencies with less than e^-100 of the weight are dropped
+_FEW = 2  # a factor with at most this many points is added by shifts, which is exact
 _LONG = 1 << 13  # points: shorter transforms are not worth a window
-_LARGEST_TABLE = 1 << 15  # numbers of a table of frequencies that stays in the cache
+_LARGEST_TABLE = 1 << 15  # entries of a table of frequencies that stays in the cache
 
 
 class Shares(NamedTuple):
-    """How weights go to the starts of rows: of the r-th place of a row, a share to its start and one to the next row's.
+    """How weights are split between starts of rows: place r of a row gives lower[r] to its start, upper[r] to the next.
 
-    ``first`` is the place of index 0 of what is shared; a row starts at every multiple of the size.
+    ``first`` is the place of index 0 of the weights; a row starts at every multiple of the size.
     """
 
     lower: Array
@@ -31,7 +31,7 @@ class Shares(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Return how many places a row has, a power of 2."""
+        """Return the number of places of a row, a power of 2."""
         return len(self.lower)
 
 
@@ -40,16 +40,16 @@ def convolution_power(
 ) -> tuple[Array, int, float, bool]:
     """Return the convolution power x^times_x y^times_y by FFT, the index it starts at, and its error in the 1-norm.
 
-    Every value of a transform of a length of up to 2^k is taken to be good to 8 k units of roundoff of the 1-norm, and
-    the inverse transform to as many of the 2-norm: Higham (2002, Theorem 24.2) has below 7 k for radix 2, and a step of
-    radix 3 is good to 13 units. A transform F with the error e has a power F^m within m e (|F| + e)^(m - 1), and the
-    1-norm of the error of the result is at most the 2-norm of that over all frequencies. If most of a law is in one
-    point, so may be most of its power, which is then added at the end. Weights below 0 are set to 0: no farther from
-    the exact ones. The transform is cyclic: what is outside of a window that long is small, by Chernoff's bound, and is
-    wrong twice.
+    Every value of a transform of length at most 2^k is assumed accurate to 8 k units of roundoff of the 1-norm, and the
+    inverse transform to as many of the 2-norm: Higham (2002, Theorem 24.2) gives less than 7 k for radix 2, and a step
+    of radix 3 is accurate to 13 units. If a transform F has the error e, its power F^m has an error of at most
+    m e (|F| + e)^(m - 1), and the 1-norm of the error of the result is at most the 2-norm of that over all frequencies.
+    If most of a law is in one point, so may be most of its power, which is then added at the end. Weights below 0 are
+    set to 0, which is no farther from the exact ones. The transform is cyclic: the weight outside a window of its
+    length is small by Chernoff's bound, and is an error in two places.
 
-    With ``shares`` the weights are those of rows, and the index is the number of a row, where few frequencies matter: a
-    short inverse transform is enough then. The last value returned is whether that is so.
+    With ``shares`` and few frequencies that matter, a short inverse transform gives the weights of rows, and the index
+    is the number of a row. The last value returned says whether this was done.
     """
     full = times_x * (len(x) - 1) + times_y * (len(y) - 1) + 1
     if not x.any():
@@ -76,7 +76,7 @@ def convolution_power(
     weights = np.fft.irfft(power, length)
     weights[0] += atom
     weights = np.roll(np.maximum(weights, 0.0, out=weights), (shift - low) % length)
-    # Half of the frequencies are left out, being conjugate to the others.
+    # Half of the frequencies are not stored: they are conjugate to the others.
     rounding = math.sqrt(2.0) * (change + 8.0 * bits * UNIT * _norm(np.abs(power))) + 8.0 * UNIT * atom
     return weights[: full - low], low, rounding * grown + 1.01 * wrapped * mass, False
 
@@ -84,11 +84,11 @@ def convolution_power(
 def product_of_means(laws: Array, places: Integers, shares: Array, counts: Array) -> tuple[Array, int, float]:
     """Return the product of the powers of means of laws, the index it starts at, and its error in the 1-norm.
 
-    As `convolution_power`, where the i-th factor is the sum of shares[i, j] laws[places[i, j]] over j, so often as
-    counts[i] says. Frequencies at which every law is small are left out before any mean is made.
+    As `convolution_power`. Factor i is the sum of shares[i, j] laws[places[i, j]] over j, with exponent counts[i].
+    Frequencies at which every law is small are dropped before any mean is formed.
 
     Args:
-        laws: weights of shape (laws, points), from one index on.
+        laws: weights of shape (laws, points), all starting at the same index.
         places, shares: of shape (factors, parts).
         counts: of shape (factors,), whole numbers from 1.
     """
@@ -124,7 +124,7 @@ def product_of_means(laws: Array, places: Integers, shares: Array, counts: Array
 
 
 def _powers(values: Complex, counts: Array) -> Complex:
-    """Return the product of the rows, each to its power, by multiplication alone."""
+    """Return the product of the rows, each raised to its count, by multiplications only."""
     result = np.ones(values.shape[1], dtype=complex)
     exponents = counts.astype(np.int64)
     for bit in reversed(range(int(exponents.max()).bit_length())):
@@ -133,7 +133,7 @@ def _powers(values: Complex, counts: Array) -> Complex:
 
 
 def _largest_modulus(laws: Array, length: int) -> Array:
-    """Return the largest modulus of any transform, for every frequency."""
+    """Return, for every frequency, the largest modulus of the laws' transforms."""
     result = np.zeros(length // 2 + 1)
     for x in laws:
         np.maximum(result, np.abs(np.fft.rfft(_wrapped(x, length))), out=result)
@@ -148,7 +148,7 @@ def _wrapped(x: Array, length: int) -> Array:
 
 
 def _window_of_means(laws: Array, places: Integers, shares: Array, counts: Array) -> tuple[int, int]:
-    """Return indices outside of which the product of means has at most `_WRAPPED` on either side (Chernoff)."""
+    """Return a window outside which the product of means has at most `_WRAPPED` on either side (Chernoff)."""
     block = max(1, laws.shape[1] // 2048)
     ends = np.stack([_on_block_ends(x, block) for x in laws])
     index = block * np.arange(ends.shape[1], dtype=float)
@@ -176,7 +176,7 @@ def _window_of_means(laws: Array, places: Integers, shares: Array, counts: Array
 
 
 def _length(least: int) -> int:
-    """Return a length above ``least`` of a quick transform: 2^k or 3 2^k."""
+    """Return a length above ``least`` with a fast transform: 2^k or 3 2^k."""
     whole = 1 << least.bit_length()
     return 3 * whole // 4 if whole >= _LONG and 3 * whole // 4 > least else whole
 
@@ -184,7 +184,7 @@ def _length(least: int) -> int:
 def _rows(
     power: Complex, change: float, length: int, shift: int, window: tuple[int, int], shares: Shares
 ) -> tuple[Array, int, float] | None:
-    """Return the weights of rows, the number of the first, and their error in the 1-norm; None where it takes too long.
+    """Return the weights of rows, the number of the first, and their error in the 1-norm; None if it takes too long.
 
     With u_i the sum over r of lower_r v_(i m + r) + upper_r v_((i - 1) m + r) for rows of m places, and V the transform
     of v, that of u at a frequency g is the mean of V K over the m frequencies f that are g modulo length/m, with
@@ -193,9 +193,9 @@ def _rows(
 
     Args:
         power, change: V at half of the frequencies, and the 2-norm of its error.
-        length, shift: of the transform, and by how many places v comes later than it says.
-        window: where v is, from its first place up to its last.
-        shares: what goes where.
+        length, shift: the length of the transform, and the index of v at its index 0.
+        window: the first place of v, and the end.
+        shares: how weights go to rows.
     """
     size, (low, high) = shares.size, window
     low -= (shares.first + low) % size
@@ -214,7 +214,7 @@ def _rows(
 
 
 def _folded(places: Integers, values: Complex, length: int, count: int) -> Complex:
-    """Return the sums over the frequencies that are equal modulo ``count``, of half of the frequencies each."""
+    """Return the sums over frequencies equal modulo ``count``; input and output hold half of the frequencies."""
     folded = np.zeros(count, dtype=complex)
     np.add.at(folded, places % count, values)
     twice = (places > 0) & (2 * places < length)  # the other half is conjugate to these
@@ -223,13 +223,13 @@ def _folded(places: Integers, values: Complex, length: int, count: int) -> Compl
 
 
 def _turns(numerators: Integers, length: int) -> Complex:
-    """Return e^(2 pi i k/length), good to 32 units of roundoff."""
+    """Return e^(2 pi i k/length), accurate to 32 units of roundoff."""
     turns: Complex = np.exp(2j * math.pi / length * (numerators % length))
     return turns
 
 
 class _Transform(NamedTuple):
-    """Weights whose heaviest was put in front: that one, the index it had, the transform of the rest, and its error."""
+    """Weights with the heaviest moved to the front: that weight, its index, the rest's transform, and its error."""
 
     heaviest: float
     start: int
@@ -238,13 +238,13 @@ class _Transform(NamedTuple):
 
 
 def _is_sparse(factors: list[tuple[_Transform, int]]) -> bool:
-    """Return whether the rests are at most half as heavy, so that no transform is near 0, and the atom is worth it."""
+    """Return whether rests are at most half as heavy, so no transform is near 0, and the power's atom matters."""
     light = all(2.0 * float(f.rest[0].real) <= f.heaviest for f, _ in factors)
     return light and sum(times * math.log(f.heaviest) for f, times in factors) > -30.0
 
 
 def _transform(x: Array, length: int, bits: int) -> _Transform:
-    """Return the transform of x, wrapped around to a length of 2^bits: by definition if few weights are not 0."""
+    """Return the transform of x, wrapped around to a length of 2^bits; by definition if few weights are not 0."""
     start = int(np.argmax(x))
     rest = np.zeros(length)
     if len(x) <= length:
@@ -266,7 +266,7 @@ def _transform(x: Array, length: int, bits: int) -> _Transform:
 
 
 def _product(factors: list[tuple[_Transform, int]]) -> tuple[Complex, float, float]:
-    """Return the product of powers of transforms, the 2-norm of its error and 0; what is below e^-100 counts as 0."""
+    """Return the product of powers of transforms, the 2-norm of its error, and 0. Values below e^-100 count as 0."""
     values = [f.heaviest + f.rest for f, _ in factors]
     moduli = [np.abs(v) for v in values]
     errors = [f.error + 4.0 * UNIT * modulus for modulus, (f, _) in zip(moduli, factors, strict=True)]
@@ -285,9 +285,9 @@ def _product(factors: list[tuple[_Transform, int]]) -> tuple[Complex, float, flo
 
 
 def _sparse_product(factors: list[tuple[_Transform, int]]) -> tuple[Complex, float, float]:
-    """Return the product of powers of transforms a + f, |f| <= a/2, less the product of all a, its error, and that.
+    """Return prod (a + f)^m - prod a^m for transforms a + f with |f| <= a/2, its error, and prod a^m.
 
-    ln(1 + f/a) is good to 40 units of roundoff of |f|/a: what is not at the heaviest point keeps its precision.
+    ln(1 + f/a) is accurate to 40 units of roundoff of |f|/a, so weights beside the heaviest keep their precision.
     """
     atom = 1.0
     real, imaginary, error = np.zeros((3, len(factors[0][0].rest)))
@@ -305,7 +305,7 @@ def _sparse_product(factors: list[tuple[_Transform, int]]) -> tuple[Complex, flo
 
 
 def _powered(f: Complex, times: int) -> Complex:
-    """Return f^times by multiplication; ``**`` of complex numbers takes logarithms, and 30 times as long."""
+    """Return f^times by multiplication: ``**`` of complex numbers takes logarithms, and 30 times the time."""
     result = f
     for bit in map(int, bin(times)[3:]):
         result = result * result
@@ -315,7 +315,7 @@ def _powered(f: Complex, times: int) -> Complex:
 
 
 def _window(x: Array, times_x: int, y: Array, times_y: int) -> tuple[int, int]:
-    """Return indices outside of which the convolution power has at most `_WRAPPED` on either side (Chernoff)."""
+    """Return a window outside which the convolution power has at most `_WRAPPED` on either side (Chernoff)."""
     block = max(1, max(len(x), len(y)) // 2048)
     masses = [(_on_block_ends(z, block), times) for z, times in ((x, times_x), (y, times_y)) if times]
     deviation = block * math.sqrt(sum(times * _variance(split) for split, times in masses)) + 1.0
@@ -337,7 +337,7 @@ def _window(x: Array, times_x: int, y: Array, times_y: int) -> tuple[int, int]:
 
 
 def _on_block_ends(x: Array, size: int) -> Array:
-    """Return weights on multiples of ``size`` with the total and the mean of x, and greater moments of any convex kind.
+    """Return weights on multiples of ``size`` with the total and the mean of x, and larger in convex order.
 
     Every weight is split between the ends of its block.
     """
@@ -356,6 +356,6 @@ def _variance(x: Array) -> float:
 
 
 def _norm(x: Array) -> float:
-    # Not by BLAS, whose threads cost more than they save here, and whose result may depend on their number.
-    with np.errstate(over="ignore"):  # infinite above 1e154: then the error is, and another way is taken
+    # No BLAS: its threads cost more than they save here, and its result may depend on their number.
+    with np.errstate(over="ignore"):  # infinite above 1e154: then the error is infinite, and another method is used
         return math.sqrt(float(np.sum(x * x)))

@@ -1,8 +1,8 @@
-"""The least discrete law of the privacy loss on chosen points that dominates a pair, by "connect the dots".
+"""Dominating pairs, and the least discrete law of the privacy loss on given points that dominates a pair.
 
-A piecewise linear H in g = e^z with its kinks at the points, and there equal to upper bounds on the convex H of the
-pair, is above that H everywhere; it belongs to a law with masses on the points and on +inf (Doroshenko, Ghazi, Kamath,
-Kumar and Manurangsi 2022). For points 0 = z_0 < z_1 < ... on either side of 0, with slopes
+"Connect the dots" (Doroshenko, Ghazi, Kamath, Kumar and Manurangsi 2022): take an H that is piecewise linear in g = e^z
+with kinks at the points, where it equals upper bounds on the convex H of the pair. It is above that H everywhere, and
+belongs to a law with masses on the points and on +inf. For points 0 = z_0 < z_1 < ... on either side of 0, with slopes
 
     S_i = (H(z_i) - H(z_{i+1}))/(e^{z_{i+1}} - e^{z_i}),   S_last = 0,
 
@@ -11,17 +11,16 @@ of the forward (S) and the backward profile (T), the masses under P are
     P(z_i) = e^{z_i} (S_{i-1} - S_i),   P(-z_i) = T_{i-1} - T_i,   P(0) = 1 - H(0) - S_0 - T_0,   P(inf) = H(z_last).
 
 Rounding. If doubles S_i >= (exact slope) are non-increasing, the H they sum to is convex and above the bounds at every
-point. So S and T are first rounded up and made monotone, and count as exact from there on. A mass computed from them is
-a function of two doubles, good to some units of roundoff of its logarithm, and rounded up once more: more mass is more
-delta. Differences of nearby logarithms lose no accuracy, however close the points. On the side of Q the
-rounding of T enters H(1/g) as e (1 - g) >= g sum (rounded T_i - T_i)(e^{z_{i+1}} - e^{z_i}) with e = max (rounded T_i
-- T_i): that much is added to P(0).
+point. So S and T are first rounded up and made monotone; after that they count as exact. A mass computed from them is a
+function of two doubles, accurate to some units of roundoff of its logarithm, and rounded up again: more mass means more
+delta. Differences of nearby logarithms lose no accuracy, however close the points. On the side of Q the rounding of T
+enters H(1/g) as e (1 - g) >= g sum (rounded T_i - T_i)(e^{z_{i+1}} - e^{z_i}) with e = max (rounded T_i - T_i): this
+amount is added to P(0).
 
-Dominating pairs: pairs of laws (P, Q), each described by upper bounds on its two privacy profiles.
-
-With H(g) = sup_S P(S) - g Q(S), the forward profile is delta(e) = H(e^e) for e >= 0 and the backward profile the same
-for (Q, P). Together they determine the law of the privacy loss, since H(g) = 1 - g + g H_backward(1/g) for g < 1. A
-pair whose profiles are above another's dominates it in every composition (Zhu, Dong and Wang 2022, Theorem 10).
+A pair of laws (P, Q) is described by upper bounds on its two privacy profiles. With H(g) = sup_S P(S) - g Q(S), the
+forward profile is delta(e) = H(e^e) for e >= 0, and the backward profile is the same for (Q, P). Together they
+determine the law of the privacy loss, since H(g) = 1 - g + g H_backward(1/g) for g < 1. A pair whose profiles are above
+another's dominates it in every composition (Zhu, Dong and Wang 2022, Theorem 10).
 """
 
 from __future__ import annotations
@@ -42,15 +41,15 @@ if TYPE_CHECKING:
     Chosen = NDArray[np.intp]
 
 
-_ROUNDS = 6  # after so many the rest of a hull is walked: a point that sticks out takes one for each one before it
+_ROUNDS = 6  # then the hull is walked: an outlying point needs one round for every point before it
 
 
 class DiscreteLoss(NamedTuple):
     """Increasing points, ln of the masses on them and ln of the mass at +inf, each rounded up.
 
-    ``padding`` bounds, for each point, by how much rounding up has raised ln of the slopes and the mass there: H(g) is
-    no more than that above the profile of exact masses. ``gaps`` are the widest gaps over which losses were split
-    between a point and the one before, inf for the first if losses below the points were raised to it.
+    ``padding`` bounds, for each point, how much rounding up has raised ln of the slopes and of the mass there: ln H(g)
+    is at most that much above the profile of exact masses. ``gaps`` are the widest gaps over which losses were split
+    between a point and the one before; inf for the first point if losses below it were raised to it.
     """
 
     points: Array
@@ -96,9 +95,9 @@ def discretise(pair: Pair, above: Array, below: Array) -> DiscreteLoss:
 
 
 def _across(points: Array, log_h: Array) -> float:
-    """Return ln of an upper bound on H(0) from those at the points, where they hold for both orders.
+    """Return ln of an upper bound on H(0) from bounds at the points that hold for both orders.
 
-    E_g(P||Q) is convex in g, and E_(1/g)(P||Q) = 1 - 1/g + E_g(Q||P)/g: the chord from 1/g to g is
+    E_g(P||Q) is convex in g, and E_(1/g)(P||Q) = 1 - 1/g + E_g(Q||P)/g: the chord from 1/g to g has the value
     (2 H(ln g) + g - 1)/(g + 1) at 1.
     """
     z = points[1:]
@@ -117,7 +116,7 @@ def _profiles(pair: Pair, above: Array, below: Array) -> tuple[Array, Array]:
 
 
 def _values(curve: LogProfile, points: Array) -> Array:
-    """Return the bounds at the points, made non-increasing: a bound also holds beyond its epsilon. nan counts as 1."""
+    """Return the bounds at the points, made non-increasing: a bound holds for larger epsilons too. nan counts as 1."""
     with np.errstate(all="ignore"):
         return np.minimum.accumulate(np.fmin(curve(points), 0.0))
 
@@ -127,7 +126,7 @@ def _side(points: Array, log_h: Array) -> _Side:
     log_slopes = slopes_of(points, log_h)
     if np.any(log_slopes[1:] > log_slopes[:-1]):
         kept = hull(points, log_h)
-        gaps = np.maximum.reduceat(gaps, kept[:-1])  # on a chord there is no loss between its points
+        gaps = np.maximum.reduceat(gaps, kept[:-1])  # within a chord there is no loss
         points, log_h = points[kept], log_h[kept]
         log_slopes = slopes_of(points, log_h)
     roundoff = _roundoff(log_slopes, points[1:], log_h[:-1])
@@ -139,7 +138,7 @@ def _side(points: Array, log_h: Array) -> _Side:
 
 
 def slopes_of(points: Array, log_h: Array) -> Array:
-    """Return ln of the descent of H per unit of e^z between neighbouring points."""
+    """Return ln of the decrease of H per unit of e^z between neighbouring points."""
     fall = log_difference(log_h[:-1], log_h[1:])
     return fall - points[1:] - np.log(-np.expm1(points[:-1] - points[1:]))
 
@@ -158,15 +157,15 @@ def _roundoff(value: Array, *operands: Array) -> Array:
 
 
 def hull(points: Array, log_h: Array) -> Chosen:
-    """Return the corners of the lower convex hull of H over e^z: the exact H, being convex, is below its chords.
+    """Return the corners of the lower convex hull of H over e^z: the exact H is convex, so it is below its chords.
 
-    A point above the chord of its neighbours is no corner, whichever others are left out beside it. Where many rounds
-    of leaving out do not end, what is left is walked through one by one. The first corner after the first point is the
-    one with the steepest chord: where H(0) is lowered (`_across`), many points lie above that.
+    A point above the chord of its neighbours is no corner, whatever else is dropped. If points still remain to be
+    dropped after several rounds, Graham's walk finishes. The first corner after the first point is the one with the
+    steepest chord: if H(0) was lowered (`_across`), many points lie above that chord.
     """
     with np.errstate(invalid="ignore", divide="ignore"):
         chords = log_difference(log_h[:1], log_h[1:]) - points[1:] - np.log(-np.expm1(points[0] - points[1:]))
-    chords[np.isnan(chords)] = -math.inf  # of points that coincide
+    chords[np.isnan(chords)] = -math.inf  # for coinciding points
     kept = np.append(0, np.arange(1 + np.argmax(chords), len(points)))
     for _ in range(_ROUNDS):
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -188,7 +187,7 @@ def hull(points: Array, log_h: Array) -> Chosen:
 def _walked_hull(points: Array, log_h: Array, falling: Sequence[float] = (), last: int = sys.maxsize) -> list[int]:
     """Return the corners of the lower convex hull, by Graham's walk.
 
-    The slopes of the first chords are ``falling``, and so are those from ``last`` + 2 on.
+    ``falling`` are the slopes of the first chords, which decrease; the slopes from ``last`` + 2 on also decrease.
     """
     z, h, slopes = points.tolist(), log_h.tolist(), list(falling)
     kept = list(range(len(slopes) + 1))
@@ -206,7 +205,7 @@ def _walked_hull(points: Array, log_h: Array, falling: Sequence[float] = (), las
 
 
 def _log_chord(z: list[float], h: list[float], i: int, j: int) -> float:
-    """Return the slope that `slopes_of` has for one pair of points; it only chooses corners."""
+    """Return the slope of `slopes_of` for one pair of points; it is used only to choose corners."""
     if not h[i] > h[j]:
         return -math.inf
     if not z[i] < z[j]:
@@ -229,10 +228,9 @@ class Pair(NamedTuple):
     mu: float | None = None
     """The parameter of a Gaussian pair, which composes in closed form."""
     whole_mu: float = math.inf
-    """A mu with which a Gaussian pair dominates this one, where that is known: of a mixture, that of its farthest laws.
-    """
+    """A mu whose Gaussian pair dominates this one, if known; for a mixture, that of its farthest laws."""
     largest_mu: float = math.inf
-    """The same for groups of any size, where a step uses so many records at most and those may all be of the group."""
+    """The same for groups of any size: a step uses a limited number of records, all of which may be of the group."""
 
 
 def from_curve(log_delta: LogProfile, backward: LogProfile | None = None) -> Pair:
@@ -343,7 +341,7 @@ def subsampled_gaussian(*, mu: float, rate: float) -> Pair:
         return gaussian(mu=mu)
 
     def curve(e: Array) -> Array:
-        # A smaller threshold gives a larger delta: it is rounded down.
+        # The threshold is rounded down: a smaller one gives a larger delta.
         threshold = _log_threshold(e, rate) * (1.0 - 16.0 * UNIT)
         return _padded(math.log(rate) + log_hockey_stick_up(threshold, mu))
 
@@ -351,14 +349,14 @@ def subsampled_gaussian(*, mu: float, rate: float) -> Pair:
 
 
 def _log_threshold(e: Array, rate: float) -> Array:
-    """Return ln(1 + (e^e - 1)/rate), good to some units of roundoff."""
+    """Return ln(1 + (e^e - 1)/rate), accurate to some units of roundoff."""
     near = np.log1p(np.expm1(np.minimum(e, 1.0)) / rate)
     far = e - math.log(rate) + np.log1p((rate - 1.0) * np.exp(-np.maximum(e, 1.0)))
     return np.where(e <= 1.0, near, far)
 
 
 def _padded(value: Array) -> Array:
-    """Return an upper bound for a logarithm that is good to some units of roundoff of 1 + |value|."""
+    """Return an upper bound for a logarithm with an error of some units of roundoff of 1 + |value|."""
     finite = np.where(np.isfinite(value), value, 0.0)
     return np.minimum(value + 32.0 * UNIT * (1.0 + np.abs(finite)), 0.0)
 

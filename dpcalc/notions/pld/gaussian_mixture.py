@@ -1,19 +1,19 @@
 """Shifts of random size, hidden or revealed: pairs of mixtures of normal laws on a line.
 
-A run is a distance x_i away with probability p_i, and a Gaussian mechanism of mu_i = mu(x_i) hides that. The pairs are
+A run is at distance x_i with probability p_i, which a Gaussian mechanism of mu_i = mu(x_i) hides. The pairs are
 
 * hidden: (sum_i p_i N(mu_i), N(0)), where nobody learns i;
 * mirrored: (sum_i p_i N(mu_i), sum_i p_i N(-mu_i)), the same for a record that is replaced by another;
-* revealed: i is told, and delta = sum_i p_i delta_G(eps; mu_i).
+* revealed: i is public, and delta = sum_i p_i delta_G(eps; mu_i).
 
-All of them grow if a mu_i does, so that a law of distances may be rounded up. With l_i = mu_i y - mu_i^2/2 for any y
+All of them increase in every mu_i, so a law of distances may be rounded up. With l_i = mu_i y - mu_i^2/2 for any y
 
     sum_i p_i N(mu_i) - g N(0) = sum_i p_i (N(mu_i) - e^(l_i) N(0)),   g = sum_i p_i e^(l_i),
     N(0) - h sum_i p_i N(mu_i) = sum_i h p_i e^(l_i) (N(0) - e^(-l_i) N(mu_i)),   h = 1/g,
 
 and every bracket is positive on the same half-line, beyond y or before it. So E_g and E_h are these sums of Gaussian
-profiles, whatever rounding did to l_i, at the g that is the sum of what was used, rounded up. The mirrored pair goes by
-N(0): beyond y its terms are those of the first line at y and, mirrored, of the second at -y.
+profiles. This holds for rounded l_i too, at the g that is the sum of the terms used, rounded up. The mirrored pair goes
+through N(0): beyond y its terms are those of the first line at y and, mirrored, of the second at -y.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ from dpcalc.numerics.roots import greatest
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_FARTHEST = 300.0  # of a larger mu nothing is hidden: its probability counts as that of an infinite loss
-_FAR, _NEVER = 50.0, 1e-36  # a larger mu that is so unlikely counts as told, too: it shows beyond epsilons of 1000
+_FARTHEST = 300.0  # a larger mu hides nothing: its probability counts as that of an infinite loss
+_FAR, _NEVER = 50.0, 1e-36  # a larger mu with a smaller probability also counts as told: it shows beyond epsilon 1000
 _BEYOND = 45.0  # deviations beyond the farthest law: delta is below e^-1000 there
-_NEAR = 0.04  # deviations between points of a table, fewer where likely mu are large: chords lose some 1e-3 of ln delta
-_FEW = 8  # epsilons that are worked out one by one, and not by chords of a table
-_ROUNDED = 256.0  # units of roundoff of a sum of logarithms and terms, besides one for each term
+_NEAR = 0.04  # deviations between points of a table, fewer if likely mu are large: chords lose some 1e-3 of ln delta
+_FEW = 8  # up to this many epsilons are evaluated directly, not by chords of a table
+_ROUNDED = 256.0  # units of roundoff of a sum of logarithms and terms, in addition to one per term
 
 Points = tuple[Array, Array]
-"""Epsilons, of any sign and rounded up, and upper bounds on ln delta there."""
+"""Epsilons of any sign, rounded up, and upper bounds on ln delta there."""
 
 
 class Shifts(NamedTuple):
-    """mu_i > 0, ln p_i, the probability of no shift but for a few units of roundoff, that of what counts as told, and
-    the largest mu; inf where one is too large."""
+    """mu_i > 0, ln p_i, the probability of no shift to a few units of roundoff, the probability that counts as told,
+    and the largest mu (inf if one is too large)."""
 
     mus: Array
     logs: Array
@@ -55,11 +55,11 @@ class Shifts(NamedTuple):
 
     @classmethod
     def of(cls, mus: Array, masses: Array) -> Shifts:
-        """Return the shifts with these probabilities; those that are 0 have what is left.
+        """Return the shifts with these probabilities; no shift has the remaining probability.
 
         Args:
-            mus: rising, >= 0.
-            masses: >= 0; where rounding up has brought their sum above 1, the least mu have less.
+            mus: increasing, >= 0.
+            masses: >= 0; if rounding up has made their sum exceed 1, the smallest mu get less.
         """
         masses = masses.copy()
         for i in range(len(masses)):
@@ -79,7 +79,7 @@ class Shifts(NamedTuple):
         return y[:, None] * self.mus - 0.5 * self.mus * self.mus
 
     def log_ratio(self, losses: Array) -> tuple[Array, Array]:
-        """Return ln g without what is told, rounded down, and with it, rounded up."""
+        """Return ln g without the told part, rounded down, and with it, rounded up."""
         units = UNIT * (len(self.mus) + _ROUNDED)
         logs = self.logs + losses
         least, most = max(0.0, self.none - 16.0 * UNIT), self.none + 16.0 * UNIT
@@ -88,7 +88,7 @@ class Shifts(NamedTuple):
             slack = units * (1.0 + np.abs(self.logs).max() + np.abs(losses).max(axis=1))
             low = np.logaddexp(whole - slack, math.log(least) if least else -math.inf)
             high = np.logaddexp(whole + slack, math.log(most))
-            # Where all ratios are near 1, so is g: what they exceed 1 by is added up.
+            # If all ratios are near 1, so is g: their excesses over 1 are summed.
             weights, gains = np.exp(self.logs), np.expm1(np.minimum(losses, 1.0))
             total, size = gains @ weights, np.abs(gains) @ weights
             error = units * size
@@ -100,13 +100,13 @@ class Shifts(NamedTuple):
         return low, high
 
     def forward(self, y: Array) -> Points:
-        """Return points of the profile of (sum_i p_i N(mu_i), N(0)), with what is told."""
+        """Return points of the profile of (sum_i p_i N(mu_i), N(0)), including the told part."""
         losses = self.losses(y)
         value = _up(log_sum(self.logs + log_hockey_stick_up(losses, self.mus)), len(self.mus))
         return self.log_ratio(losses)[1], np.logaddexp(value, math.log(self.told)) if self.told else value
 
     def backward(self, y: Array) -> Points:
-        """Return points of the profile of (N(0), sum_i p_i N(mu_i)), epsilon falling in y."""
+        """Return points of the profile of (N(0), sum_i p_i N(mu_i)); epsilon decreases in y."""
         losses = self.losses(y)
         epsilon = -self.log_ratio(losses)[0]
         terms = self.logs + losses + log_hockey_stick_up(-losses, self.mus)
@@ -121,22 +121,22 @@ class Shifts(NamedTuple):
         return epsilon, _up(np.logaddexp(first, to_none + second), 1)
 
     def revealed(self, e: Array) -> Array:
-        """Return ln delta where the shift is told."""
+        """Return ln delta if the shift is told."""
         value = _up(log_sum(self.logs + log_hockey_stick_up(e[:, None], self.mus)), len(self.mus))
         return np.logaddexp(value, math.log(self.told)) if self.told else value
 
 
 def hidden_shift(mus: Array, masses: Array) -> Pair:
-    """Return the pair of a shift that is hidden; exchange it for the other order.
+    """Return the pair of a hidden shift; exchange it for the other order.
 
     Args:
-        mus: rising, >= 0; each may be rounded up.
-        masses: their probabilities, which may be above 1 together by rounding up.
+        mus: increasing, >= 0; each may be rounded up.
+        masses: their probabilities; rounding up may make their sum exceed 1.
     """
     if (shifts := Shifts.of(mus, masses)) is None or not len(shifts.mus):
         return _told(shifts.told)
     y = _places(shifts)
-    # All l_i are below 0 at y = 0, and not all at half of the largest mu: there g passes 1.
+    # All l_i are below 0 at y = 0, but not at half of the largest mu: g passes 1 in between.
     gap = float(y[1] - y[0])
     before = -np.arange(0.5 * float(shifts.mus.max()) + 2.0 * gap, gap, -gap)
     forward = _profile(shifts.forward, y)
@@ -148,7 +148,7 @@ def hidden_shift(mus: Array, masses: Array) -> Pair:
 
 
 def mirrored_shift(mus: Array, masses: Array) -> Pair:
-    """Return the pair of a shift that is hidden, of either sign by data set. As `hidden_shift`."""
+    """Return the pair of a hidden shift whose sign depends on the data set. As `hidden_shift`."""
     if not len((shifts := Shifts.of(mus, masses)).mus):
         return _told(shifts.told)
     curve = _profile(shifts.mirrored, _places(shifts))
@@ -156,7 +156,7 @@ def mirrored_shift(mus: Array, masses: Array) -> Pair:
 
 
 def revealed_shift(mus: Array, masses: Array) -> Pair:
-    """Return the pair of a shift that is told. As `hidden_shift`."""
+    """Return the pair of a revealed shift. As `hidden_shift`."""
     if not len((shifts := Shifts.of(mus, masses)).mus):
         return _told(shifts.told)
     exact = functools.partial(in_blocks, shifts.revealed)
@@ -167,7 +167,7 @@ def revealed_shift(mus: Array, masses: Array) -> Pair:
 
 
 def _told(mass: float) -> Pair:
-    """Return the pair of a shift that is told everything of, or else none."""
+    """Return the pair of an infinite loss with this probability, and else no loss."""
     log = math.log(mass) if mass > 0.0 else -math.inf
 
     def curve(e: Array) -> Array:
@@ -177,7 +177,7 @@ def _told(mass: float) -> Pair:
 
 
 def _places(shifts: Shifts) -> Array:
-    """Return rising y from just below 0: ln delta falls by about 0.1 between them, and the last is beyond all laws."""
+    """Return increasing y from just below 0; ln delta falls by about 0.1 between them; the last is beyond all laws."""
     likely = float(shifts.mus[shifts.logs > math.log(_NEVER)].max(initial=1e-300))
     last, gap = float(shifts.mus.max()) + _BEYOND, min(_NEAR, max(0.5 * _NEAR / likely, 0.25 * _NEAR))
     near, far = np.arange(-gap, 8.0, gap), np.arange(8.0, last, 2.5 * _NEAR)
@@ -185,7 +185,7 @@ def _places(shifts: Shifts) -> Array:
 
 
 def _profile(points: Callable[[Array], Points], y: Array, end: float = math.inf) -> Callable[[Array], Array]:
-    """Return the curve of a profile whose points have rising epsilons in y; from ``end`` on delta is 0."""
+    """Return the curve of a profile whose points have epsilons increasing in y; from ``end`` on delta is 0."""
     blocks = [points(part) for part in np.array_split(y, max(1, len(y) // 256))]
     epsilons, values = (np.concatenate(column) for column in zip(*blocks, strict=True))
     epsilons, values = np.maximum.accumulate(epsilons), np.minimum(values, 0.0)
@@ -213,7 +213,7 @@ def _profile(points: Callable[[Array], Points], y: Array, end: float = math.inf)
 
 
 def _few_or_many(exact: Callable[[Array], Array], table: Callable[[Array], Array]) -> Callable[[Array], Array]:
-    """Return a curve that is exact where few epsilons are asked for."""
+    """Return a curve that is exact if few epsilons are asked for."""
 
     def curve(e: Array) -> Array:
         value = table(e)
@@ -223,6 +223,6 @@ def _few_or_many(exact: Callable[[Array], Array], table: Callable[[Array], Array
 
 
 def _up(value: Array, terms: int) -> Array:
-    """Return upper bounds for logarithms of sums of so many terms."""
+    """Return upper bounds for logarithms of sums of ``terms`` terms."""
     finite = np.where(np.isfinite(value), np.abs(value), 0.0)
     return value + UNIT * (terms + _ROUNDED) + UNIT * 16.0 * finite

@@ -1,16 +1,16 @@
 """One step of DP-SGD on a Poisson sample where k records differ: the pairs that dominate it.
 
-Each of the k records is in the batch by itself with probability q, so that j of them are with weight w_j = C(k, j) q^j
-(1-q)^(k-j), and move the sum by at most j. In units of the noise, mu = 1/z, the pairs are
+Each of the k records is in the batch independently with probability q. So j of them are in it with weight
+w_j = C(k, j) q^j (1-q)^(k-j), and move the sum by at most j. In units of the noise, mu = 1/z, the pairs are
 
 * removed (sum_j w_j N(j mu), N(0)), added the two exchanged;
 * replaced (sum_j w_j N(j mu), sum_j w_j N(-j mu)).
 
-Given the other records and which of the k are drawn, the two laws are normal; given N(0)(A), a half-line is worst for
-all of them at once.
+Given the other records and which of the k are drawn, the two laws are normal; for a given N(0)(A), a half-line is worst
+for all of them at once.
 
-For mixtures P at places a_i >= 0 and Q at places b_m <= 0 the likelihood ratio grows, and E_g is P(x > c) - g Q(x > c)
-for one c. What both have at 0 is taken off first. Weights with sum_m alpha_im >= p_i and sum_i beta_im <= g q_m give
+For mixtures P at places a_i >= 0 and Q at places b_m <= 0 the likelihood ratio increases, so E_g is P(x > c) - g Q(x >
+c) for one c. The common part at 0 is removed first. Weights with sum_m alpha_im >= p_i and sum_i beta_im <= g q_m give
 
     E_g <= sum_im [alpha_im N(a_i) - beta_im N(b_m)]_+,
 
@@ -34,12 +34,12 @@ LARGEST = 32
 """The largest group."""
 
 _BLOCK = 64  # thresholds at a time
-_STEPS = 80  # of bisection: more than a double has bits
-_EQUAL = 1e-9  # densities count as equal where the logarithm of their ratio is below this share of the distance
+_STEPS = 80  # of bisection: more than the bits of a double
+_EQUAL = 1e-9  # densities count as equal if the logarithm of their ratio is below this share of the distance
 
 
 def removed_group(*, mu: float, rate: float, size: int) -> Pair:
-    """Return the pair of ``size`` records removed, each drawn by itself.
+    """Return the pair of ``size`` records removed, each drawn independently.
 
     Args:
         mu: clipping norm over the standard deviation of the noise on the sum, from 1e-6 to 1e6.
@@ -79,7 +79,7 @@ class Mixture(NamedTuple):
 
 
 def in_blocks(curve: Callable[[Array], Array], e: Array, block: int = _BLOCK) -> Array:
-    """Return the values of a curve, so many thresholds at a time."""
+    """Return the values of a curve, evaluated ``block`` thresholds at a time."""
     flat = np.ravel(np.asarray(e, float))
     blocks = (flat[start : start + block] for start in range(0, len(flat), block))
     with np.errstate(all="ignore"):
@@ -88,34 +88,34 @@ def in_blocks(curve: Callable[[Array], Array], e: Array, block: int = _BLOCK) ->
 
 
 def _drawn(rate: float, size: int) -> Array:
-    """Return ln w_j for j = 1, ..., k, to some units of roundoff of itself."""
+    """Return ln w_j for j = 1, ..., k, to some units of relative roundoff."""
     log_in, log_out = math.log(rate), math.log1p(-rate)
     return np.array([math.log(math.comb(size, j)) + j * log_in + (size - j) * log_out for j in range(1, size + 1)])
 
 
 def _removed(mu: float, rate: float, size: int, e: Array) -> Array:
-    """Return ln delta of (sum_j w_j N(j), g N(0)) without what both have at 0: g - w_0 = e^eps - 1 + (1 - w_0)."""
+    """Return ln delta of (sum_j w_j N(j), g N(0)) without the common part at 0: g - w_0 = e^eps - 1 + (1 - w_0)."""
     some = -math.expm1(size * math.log1p(-rate))
     rest = np.logaddexp(log_expm1(e), math.log(some))[:, None]
     return log_delta(_weighted(_drawn(rate, size), e, mu, up=True), Mixture(rounded_down(rest), np.zeros(1)))
 
 
 def _added(mu: float, rate: float, size: int, e: Array) -> Array:
-    """Return ln delta of (N(0), g sum_j w_j N(-j)) without what both have at 0: 1 - w_0 - w_0 (e^eps - 1)."""
+    """Return ln delta of (N(0), g sum_j w_j N(-j)) without the common part at 0: 1 - w_0 - w_0 (e^eps - 1)."""
     drawn = _weighted(_drawn(rate, size), e, mu, up=False)
     first = Mixture(log_left_at_zero(size * math.log1p(-rate), e)[:, None], np.zeros(1))
     return log_delta(first, drawn._replace(log_weights=rounded_down(drawn.log_weights + e[:, None])))
 
 
 def log_left_at_zero(log_none: float, e: Array) -> Array:
-    """Return ln of 1 - g w_0, rounded up, for ln w_0; -inf where nothing is left."""
+    """Return ln of 1 - g w_0, rounded up, from ln w_0; -inf where 1 - g w_0 is not positive."""
     some, gone = -math.expm1(log_none), np.exp(np.minimum(log_expm1(e) + log_none, 700.0))
     left = some - gone + 16.0 * UNIT * (some + gone * (1.0 + e + abs(log_none)))
     return np.where(left > 0.0, np.log(np.maximum(left, 1e-300)), -np.inf)
 
 
 def _replaced(mu: float, rate: float, size: int, e: Array) -> Array:
-    """Return ln delta of (sum_j w_j N(j), g sum_j w_j N(-j)) without what both have at 0: (g - 1) w_0."""
+    """Return ln delta of (sum_j w_j N(j), g sum_j w_j N(-j)) without the common part at 0: (g - 1) w_0."""
     log_drawn = _drawn(rate, size)
     first, second = (_weighted(log_drawn, e, mu, up=up) for up in (True, False))
     at_zero = (log_expm1(e) + size * math.log1p(-rate))[:, None]
@@ -130,7 +130,7 @@ def _weighted(log_drawn: Array, e: Array, mu: float, *, up: bool) -> Mixture:
 
 
 def log_delta(first: Mixture, second: Mixture) -> Array:
-    """Return ln E_1 of two mixtures, P at its places and Q at minus its places, rounded up."""
+    """Return ln E_1 of two mixtures, rounded up. P is at its places, Q at minus its places."""
     c = _threshold(first, second)[:, None]
     log_p = first.log_weights + c * first.places - 0.5 * first.places**2
     log_q = second.log_weights - c * second.places - 0.5 * second.places**2
@@ -141,7 +141,7 @@ def log_delta(first: Mixture, second: Mixture) -> Array:
     ratio = np.where(np.isfinite(ratio), ratio - 16.0 * UNIT * (1.0 + np.abs(log_a) + np.abs(log_b)), 0.0)
     apart = (first.places[:, None] + second.places[None, :]) * (1.0 + 4.0 * UNIT)
     term = log_a + log_hockey_stick_up(np.clip(ratio, -1e300, 1e300), apart[None])
-    term = np.where(log_b > -np.inf, term, log_a)  # nothing is taken off
+    term = np.where(log_b > -np.inf, term, log_a)  # nothing is subtracted
     term = np.where(log_a > -np.inf, term, -np.inf)
     value = log_sum(term.reshape(len(c), -1))
     finite = np.where(np.isfinite(value), np.abs(value), 0.0)
@@ -149,9 +149,9 @@ def log_delta(first: Mixture, second: Mixture) -> Array:
 
 
 def _threshold(first: Mixture, second: Mixture) -> Array:
-    """Return about where the densities are equal, by Newton's steps in a bracket; whatever it is, the bound holds.
+    """Return approximately where the densities are equal, by Newton's steps in a bracket; the bound holds anywhere.
 
-    What a distance from there costs is about the square of the logarithm of the ratio of the densities.
+    An error of the point costs about the square of the logarithm of the ratio of the densities.
     """
     reach = 1e3 + 4.0 * float(first.places.max() + second.places.max())
     most = np.abs(np.where(np.isfinite(second.log_weights), second.log_weights, 0.0)).max(axis=1)
@@ -159,7 +159,7 @@ def _threshold(first: Mixture, second: Mixture) -> Array:
     gap = max(float(first.places[-1]), float(second.places[-1]))
     high = reach + most / min(gap, 1.0)
     low = -high
-    # Rows are short: numbers of one column lie side by side.
+    # Rows are short, so the arrays are stored by columns.
     of_p = np.asfortranarray(first.log_weights - 0.5 * first.places**2)
     of_q = np.asfortranarray(second.log_weights - 0.5 * second.places**2)
     c = np.clip(np.nan_to_num(_largest_equal(of_p, of_q, first.places, second.places)), low, high)
@@ -178,8 +178,8 @@ def _threshold(first: Mixture, second: Mixture) -> Array:
 
 
 def _largest_equal(of_p: Array, of_q: Array, places_p: Array, places_q: Array) -> Array:
-    """Return where the largest terms of both densities are equal: at the least, over the terms of P, of the points
-    from which on each is above all terms of Q."""
+    """Return where the largest terms of both densities are equal: each term of P is above all terms of Q from some
+    point on; this is the least of these points."""
     beyond = [
         functools.reduce(np.maximum, [(of_q[:, m] - of_p[:, i]) / (a + b) for m, b in enumerate(places_q.tolist())])
         for i, a in enumerate(places_p.tolist())
@@ -196,7 +196,7 @@ def _log_sum_and_mean(logs: Array, places: Array) -> tuple[Array, Array]:
 
 
 def _log_shares(logs: Array) -> Array:
-    """Return ln of the share of every entry in the sum of its row; large entries cost no accuracy."""
+    """Return ln of the share of every entry in the sum of its row, without overflow or loss of accuracy."""
     peak = logs.max(axis=1, keepdims=True)
     below = logs - np.where(np.isfinite(peak), peak, 0.0)
     return below - np.log(np.exp(below).sum(axis=1, keepdims=True))
@@ -216,10 +216,10 @@ def log_expm1(e: Array) -> Array:
 
 
 def rounded_down(logs: Array) -> Array:
-    """Return a lower bound for logarithms that are good to some units of roundoff of 1 + themselves."""
+    """Return a lower bound for logarithms with errors of some units of roundoff of 1 + |log|."""
     return logs - _slack(logs)
 
 
 def _slack(logs: Array) -> Array:
-    """Return a bound on the error of a logarithm that is good to some units of roundoff of 1 + itself."""
+    """Return a bound on the error of a logarithm accurate to some units of roundoff of 1 + |log|."""
     return 64.0 * UNIT * (1.0 + np.where(np.isfinite(logs), np.abs(logs), 0.0))

@@ -5,29 +5,30 @@ A law with masses p(z) on the points z = index * step is held as weights w with
     p(z) = exp(log_scale - tilt z) w(z),   sum w about 1,   tilt >= 0.
 
 Composition adds losses: weights are convolved, scales add, the tilt stays. If the tilt makes epsilon the mean, delta is
-a sum of weights near the mean, and the rounding of w is small beside it, even for delta = 1e-200. Errors are bounded:
+a sum of weights near the mean, and the rounding of w is small relative to it, even for delta = 1e-200. Errors are
+bounded:
 
 * `defect` bounds the sum of |exact weight - weight|: errors of the FFT, and tails cut off;
 * `log_error` bounds the logarithm of the relative errors of all other operations;
-* `padding` bounds by how much rounded masses have raised ln delta;
-* `spread` bounds what splitting masses between the points of a lattice has done, as follows.
+* `padding` bounds how much rounding masses up has raised ln delta;
+* `spread` bounds the effect of splitting masses between the points of a lattice, as follows.
 
 With F(z) = 1 - e^{epsilon - z} for z > epsilon, e^{-tilt (z - epsilon)} F(z) <= c for all z, c = t^t/(1 + t)^(1 + t) at
-tilt t; so a defect d is worth at most exp(log_scale - tilt epsilon) c d of delta, wherever it is.
+tilt t. So a defect d changes delta by at most exp(log_scale - tilt epsilon) c d, wherever it is.
 
-Splitting. A loss y between two points is replaced by the loss y + n on one of them, such that its mass stays the same
-under P and under Q: E e^{s n} = 1 at s = 0 and s = -1, given y. As ln E e^{s n} is convex in s, with a second
-derivative of at most a quarter of the squared gap, it is at most s (s + 1) gap^2/8, and at least 0 for s >= 0. So for
-the tilted law W of the sum, whose loss y has become z = y + n,
+Splitting. A loss y between two points becomes the loss y + n on one of them, with the same mass under P and under Q:
+E e^{s n} = 1 at s = 0 and s = -1, given y. As ln E e^{s n} is convex in s with a second derivative of at most a quarter
+of the squared gap, it is at most s (s + 1) gap^2/8, and at least 0, for s >= 0. So for the tilted law W of the sum,
+whose loss y has become z = y + n,
 
     ln E_W e^{l n} <= spread s (s + 1) at s = tilt + l,   spread = sum of the gap^2/8 of all splits,
 
-where s >= 0 or s <= -1. Splits change E (1 - e^{epsilon - z})_+ exactly by E |1 - e^{epsilon - z}| over those with
+where s >= 0 or s <= -1. Splits change E (1 - e^{epsilon - z})_+ by exactly E |1 - e^{epsilon - z}| over those with
 epsilon between y and z. For any r > 0 this is at most exp(log_scale - tilt epsilon) times the sum of
-w(z) e^{-tilt u} |1 - e^{-u}|, u = z - epsilon, over |u| <= r, and for the rest, with Chernoff's bound on both,
-c W(n > r) + E_W(min(1, -n) e^{-(tilt + 1) n}, n < -r). Where gaps differ from point to point, spread is such that the
-bound on E_W e^{l n} holds for s (s + 1) <= `reach`. The weight that has come up from wider gaps is `apart`, worth at
-most c times as much; what has gone down in them has made delta no larger.
+w(z) e^{-tilt u} |1 - e^{-u}|, u = z - epsilon, over |u| <= r, plus, with Chernoff's bound on both terms,
+c W(n > r) + E_W(min(1, -n) e^{-(tilt + 1) n}, n < -r). If gaps differ from point to point, `spread` is such that the
+bound on E_W e^{l n} holds for s (s + 1) <= `reach`. `apart` is the weight that moved up from wider gaps, worth at most
+c times as much in delta; weight that moved down in them has not raised delta.
 """
 
 from __future__ import annotations
@@ -45,26 +46,26 @@ if TYPE_CHECKING:
     from dpcalc.notions.pld.discretisation import DiscreteLoss
 
 
-_CUT = 1e-16  # the weight of an end that may be cut off
+_CUT = 1e-16  # weight that may be cut off at either end
 _UNDERFLOW = 1e-300  # bounds the sum of all numbers that underflow to 0
-_DEVIATIONS = (3.0, 4.0, 5.0, 6.0, 7.0, 8.0)  # of what splits added, tried in a bound on it
+_DEVIATIONS = (3.0, 4.0, 5.0, 6.0, 7.0, 8.0)  # values of r, in deviations of what splits added
 _WIDTH = 16.0  # of the law of a sum, in standard deviations
-_BLOCK = 256  # terms that are added up at once
-_LARGEST = 600.0  # ln of the largest term of a sum of many
+_BLOCK = 256  # terms summed at once
+_LARGEST = 600.0  # ln of the largest term of a long sum
 _CANCELLED = 1e-10  # relative error that sums over blocks may have
-_LARGEST_MULTIPLE, _MOST_BITS = 256.0, 8  # of steps that are put together at once, and its bits
+_LARGEST_MULTIPLE, _MOST_BITS = 256.0, 8  # of steps merged at once, and its bits
 _LIGHT = 1e-30  # lighter points of a discrete loss add to the defect
 
 
 class Grid(NamedTuple):
-    """How fine a lattice is: its step in standard deviations, larger where that needs more points than ``most``."""
+    """The fineness of a lattice: its step in standard deviations, larger if that needs more than ``most`` points."""
 
     fineness: float
     most: int
 
 
 class TiltedLaw(NamedTuple):
-    """A tilted law; see the head of this module."""
+    """A tilted law; see the module's docstring."""
 
     step: float
     first: int
@@ -79,7 +80,7 @@ class TiltedLaw(NamedTuple):
     apart: float
 
     def points(self) -> Array:
-        """Return the losses the weights are on."""
+        """Return the losses of the weights."""
         indices: Array = np.arange(self.first, self.first + len(self.weights), dtype=float)
         return indices * self.step
 
@@ -91,10 +92,9 @@ class TiltedLaw(NamedTuple):
         return math.sqrt(float(np.sum(self.weights * centred * centred)) / total)
 
     def moved_to_step(self, step: float) -> TiltedLaw:
-        """Return a dominating law on multiples of another step: each mass is split between its two neighbours.
+        """Return a dominating law on multiples of another step: each mass is split between its neighbours (`_shares`).
 
-        It is split as in `_shares`. A mass in the defect, whose place is unknown, grows by a factor of at most
-        e^(tilt step).
+        A mass in the defect, whose place is unknown, grows by a factor of at most e^(tilt step).
         """
         if step == self.step:
             return self
@@ -129,12 +129,12 @@ class TiltedLaw(NamedTuple):
         return self._on_rows(weights, self.first // multiple, multiple)
 
     def _on_rows(self, weights: Array, first: int, multiple: int) -> TiltedLaw:
-        """Return the law with weights that went to multiples of ``multiple`` steps, as `move_to_step`."""
+        """Return the law with weights moved to multiples of ``multiple`` steps, as in `moved_to_step`."""
         step = self.step * multiple
         return self._with_weights(weights, first, step, UNIT * (8.0 * self.tilt * step + 2.0 * multiple + 32.0))
 
     def _with_weights(self, weights: Array, first: int, step: float, rounding: float) -> TiltedLaw:
-        """Return the law with weights that went to another step, which have this relative error."""
+        """Return the law with weights moved to another step, with this relative error."""
         total = float(weights.sum())
         return self._replace(
             step=step,
@@ -152,9 +152,9 @@ class TiltedLaw(NamedTuple):
         return self.moved_to_step(self.step * 2.0 ** math.floor(math.log2(multiple) + 1e-9))
 
     def self_composed(self, times: int, grid: Grid) -> TiltedLaw:
-        """Return the law of the sum of ``times`` independent losses, by as high powers as the lattice has room for.
+        """Return the law of the sum of ``times`` independent losses, using the highest powers that fit the lattice.
 
-        The lattice gets coarser as the sum gets wider, so that each of the few stages adds about the same share to the
+        The lattice gets coarser as the sum gets wider, so each of the few stages adds about the same share to the
         variance.
         """
         result = law = self
@@ -172,7 +172,7 @@ class TiltedLaw(NamedTuple):
         return result
 
     def plus(self, other: TiltedLaw, grid: Grid) -> TiltedLaw:
-        """Return the law of the sum of this loss and another one, on a lattice that suits it."""
+        """Return the law of the sum of this loss and another one, on a suitable lattice."""
         step = self.step
         if step != other.step:
             width = len(self.weights) * step + len(other.weights) * other.step
@@ -195,12 +195,12 @@ class TiltedLaw(NamedTuple):
         return self.log_scale - self.tilt * epsilon + value + self._log_error(epsilon, value)
 
     def finite_curve(self) -> Callable[[float], float]:
-        """Return `log_finite_delta` for many epsilons, each in constant time, by sums over all points from one on.
+        """Return `log_finite_delta` as a function of epsilon, in constant time per call, from precomputed tail sums.
 
         With z_j the first point that is not below epsilon and x = z_j - epsilon, the sum over z_k, k >= j, is
-        e^{-tilt x} times the sum of w_k e^{-tilt (z_k - z_j)} less e^-x times the sum of w_k e^{-(tilt + 1) (z_k -
-        z_j)}. Both sums are of positive terms. Where their difference may be wrong by more than a relative
-        `_CANCELLED`, or where they are out of range, the terms are added up one by one.
+        e^{-tilt x} (A - e^-x B), A the sum of w_k e^{-tilt (z_k - z_j)} and B that of w_k e^{-(tilt + 1) (z_k - z_j)}.
+        Both sums have positive terms. If their difference may have a relative error above `_CANCELLED`, or if they are
+        out of range, the terms are added one by one.
         """
         steps = self.step * np.arange(len(self.weights), dtype=float)
         width, blocks = float(steps[-1]), -(-len(steps) // _BLOCK)
@@ -237,10 +237,10 @@ class TiltedLaw(NamedTuple):
         return at
 
     def log_floors(self, epsilon: float) -> Floors:
-        """Return how low delta may be for exact arithmetic, and for losses that are not split either.
+        """Return lower bounds on delta in exact arithmetic, with split losses and without splits.
 
-        The latter is the greater of two bounds. One is by what splits add, see the head of this module; the other is
-        delta at epsilon + r for the losses split, less c W(n > r), since 1 - e^{epsilon - y} does not fall in y.
+        The latter is the larger of two bounds. One subtracts what splits add (see the module's docstring). The other is
+        delta at epsilon + r of the split losses minus c W(n > r), since 1 - e^{epsilon - y} does not decrease in y.
         """
         split = self._log_floor(epsilon)
         if self.spread == 0.0:
@@ -251,7 +251,7 @@ class TiltedLaw(NamedTuple):
         u = self.points() - epsilon
         near = np.abs(u) <= _DEVIATIONS[-1] * deviation
         u, w = u[near], self.weights[near]
-        with np.errstate(over="ignore", invalid="ignore"):  # a point of no weight adds nothing, however large its gain
+        with np.errstate(over="ignore", invalid="ignore"):  # a point without weight adds nothing, even at a large gain
             gains = np.where(w > 0.0, w * np.exp(-self.tilt * u) * np.abs(np.expm1(-u)), 0.0)
         exact = -math.inf
         for r in (k * deviation for k in _DEVIATIONS):
@@ -271,7 +271,7 @@ class TiltedLaw(NamedTuple):
         return self.log_scale - self.tilt * epsilon + value - self._log_error(epsilon, value) - self.padding
 
     def _log_sum(self, epsilon: float, sign: float) -> float:
-        """Return ln of the sum of w e^{-tilt x}(1 - e^-x) over x = z - epsilon > 0, x rounded up or, by sign, down."""
+        """Return ln of the sum of w e^{-tilt x}(1 - e^-x) over x = z - epsilon > 0; sign 1 rounds x up, -1 down."""
         start = max(self._first_from(epsilon) - 1, 0)
         above = np.arange(self.first + start, self.first + len(self.weights), dtype=float) * self.step
         x = above - epsilon
@@ -280,7 +280,7 @@ class TiltedLaw(NamedTuple):
             return log_sum_exp(np.log(self.weights[start:]) - self.tilt * np.maximum(x, 0.0) + np.log(gain))
 
     def _first_from(self, epsilon: float) -> int:
-        """Return the place of the first point that is not below epsilon, as many as there are points where all are."""
+        """Return the place of the first point that is not below epsilon; the number of points if all are below."""
         count = len(self.weights)
         place = int(min(max(epsilon / self.step - self.first, 0.0), float(count)))
         while place > 0 and (self.first + place - 1) * self.step >= epsilon:
@@ -300,7 +300,7 @@ class TiltedLaw(NamedTuple):
 def tilted_law(loss: DiscreteLoss, tilt: float, step: float, low: int, high: int, copies: int) -> TiltedLaw:
     """Return the law of a discrete loss on the lattice low * step, ..., high * step; other points add to the defect.
 
-    What splits add is bounded for the sum of so many ``copies``: 0 where no loss was split to make it discrete.
+    The bound on what splits add is for the sum of ``copies`` losses; give 0 if no loss was split.
     """
     exponents = loss.log_masses + tilt * loss.points
     log_scale = log_sum_exp(exponents)
@@ -328,9 +328,9 @@ def tilted_law(loss: DiscreteLoss, tilt: float, step: float, low: int, high: int
 
 
 def _splits(loss: DiscreteLoss, w: Array, tilt: float, step: float, copies: int) -> tuple[float, float, float]:
-    """Return the spread of the splits of one loss, for which reach, and the weight that is apart.
+    """Return the spread of the splits of one loss, its reach, and the weight that is apart.
 
-    The reach is chosen such that Chernoff's bound holds for some eight deviations of what the copies add.
+    The reach is such that Chernoff's bound holds for about eight deviations of what the copies add.
     """
     reach = 0.5 * (16.0 / step) ** 2 / copies
     spread, apart = _spread(loss, w, tilt, step, reach)
@@ -341,10 +341,10 @@ def _splits(loss: DiscreteLoss, w: Array, tilt: float, step: float, copies: int)
 
 
 def _spread(loss: DiscreteLoss, w: Array, tilt: float, step: float, reach: float) -> tuple[float, float]:
-    """Return the spread of the splits of one loss, and the weight that came up from gaps too wide to count.
+    """Return the spread of the splits of one loss, and the weight that moved up from gaps too wide to count.
 
-    What is split has gone to the ends of its gap, so the wider gap beside each point counts, with the point's weight.
-    Beside a heavy point, which may be an atom that is not split at all, the weights of its neighbours give more: if the
+    A split loss is at the ends of its gap, so each point's weight counts with the wider of the gaps beside it. Beside a
+    heavy point, perhaps an atom that is not split at all, the weights of its neighbours give a sharper bound: if the
     share a of a loss moves up by at most g <= 1, E e^{s n} - 1 <= min(a, (1 - a) e^g) 3 s (s + 1) g^2 e^{s g}, s >= 0,
     as in s n |s n| + 3 g |s n|, and likewise for s <= -1 with P and Q exchanged.
     """
@@ -363,12 +363,12 @@ def _spread(loss: DiscreteLoss, w: Array, tilt: float, step: float, reach: float
 def add_losses(a: TiltedLaw, times_a: int, b: TiltedLaw, times_b: int, multiple: int = 1) -> TiltedLaw:
     """Return the law of the sum of independent losses, times_a >= 1 of law a and times_b of law b, on one lattice.
 
-    It is coarser by the multiple, a power of 2, where that is quicker. Ends of negligible weight are cut off.
+    It is coarser by the multiple, a power of 2, if that is faster. Ends of negligible weight are cut off.
     """
     first = times_a * a.first + times_b * b.first
     shares = _shares(a.tilt, a.step, multiple, first) if multiple > 1 else None
     weights, start, error, coarser = convolution_power(a.weights, times_a, b.weights, times_b, shares)
-    # (1 + d)^m (1 + e)^n - 1 <= (m d + n e) (1 + d)^m (1 + e)^n; the weights themselves add up to 1 but for rounding.
+    # (1 + d)^m (1 + e)^n - 1 <= (m d + n e) (1 + d)^m (1 + e)^n; the weights themselves sum to 1 up to rounding.
     grown = _exp(times_a * math.log1p(a.defect) + times_b * math.log1p(b.defect))
     defect = 1.01 * (times_a * a.defect + times_b * b.defect) * grown
     weights[0] += _UNDERFLOW
@@ -392,9 +392,9 @@ def add_losses(a: TiltedLaw, times_a: int, b: TiltedLaw, times_b: int, multiple:
 
 
 def add_means(laws: list[TiltedLaw], places: Integers, shares: Array, counts: Array) -> TiltedLaw:
-    """Return the law of the sum of independent losses, counts[i] of each mean of laws with shares[i] at places[i].
+    """Return the law of the sum of independent losses: counts[i] with the mean, by shares[i], of the laws[places[i]].
 
-    The laws are on one lattice, with one tilt.
+    The laws have one lattice and one tilt.
     """
     first, last = min(law.first for law in laws), max(law.first + len(law.weights) for law in laws)
     weights = np.zeros((len(laws), last - first))
@@ -407,7 +407,7 @@ def add_means(laws: list[TiltedLaw], places: Integers, shares: Array, counts: Ar
     log_scale = float((counts * (np.log(totals) + scales.max())).sum())
 
     def added(of: list[float]) -> float:
-        """Return the sum over all losses of the worst that a mean may have, rounded up."""
+        """Return the sum over all losses of the largest value among the laws of their mean, rounded up."""
         return 1.01 * float((counts * np.array(of)[places].max(axis=1)).sum())
 
     copies = float(counts.sum())
@@ -431,7 +431,7 @@ def add_means(laws: list[TiltedLaw], places: Integers, shares: Array, counts: Ar
 
 
 def _shares(tilt: float, step: float, multiple: int, first: int) -> Shares:
-    """Return how a law goes to multiples of ``multiple`` steps, with what the tilt makes of the weights.
+    """Return how a law moves to multiples of ``multiple`` steps, including the effect of the tilt on the weights.
 
     A mass at distance x above the lower neighbour keeps its total under P and under Q if the share
     (1 - e^-x)/(1 - e^-step) moves up: then H increases only between the neighbours, to the chord. x is rounded up.
@@ -444,7 +444,7 @@ def _shares(tilt: float, step: float, multiple: int, first: int) -> Shares:
 
 
 def _light(weights: Array, allowed: float) -> int:
-    """Return how many of the first weights weigh at most ``allowed`` together."""
+    """Return how many of the first weights sum to at most ``allowed``."""
     few = _BLOCK
     while few < len(weights) and np.cumsum(weights[:few])[-1] <= allowed:
         few *= 4
@@ -456,7 +456,7 @@ def _exp(x: float) -> float:
 
 
 def compose(laws: list[TiltedLaw], grid: Grid) -> TiltedLaw:
-    """Return the law of the sum of different losses, added in pairs so that each takes part in few additions."""
+    """Return the law of the sum of different losses, added in pairs so that each is in few additions."""
     while len(laws) > 1:
         laws = sorted(laws, key=TiltedLaw.deviation)
         pairs = zip(laws[0::2], laws[1::2], strict=False)
@@ -465,15 +465,15 @@ def compose(laws: list[TiltedLaw], grid: Grid) -> TiltedLaw:
 
 
 def _sums_from(rows: Array) -> Array:
-    """Return the sums of all that follow in rows one after another, from each place on, in about as many additions as
-    a row is long and rows there are."""
+    """Return the sums from each place on, over rows read one after another, each with about as many additions as a row
+    has entries plus the number of rows."""
     within = np.cumsum(rows[:, ::-1], axis=1)[:, ::-1]
     after = np.append(np.cumsum(within[::-1, 0])[::-1][1:], 0.0)
     return (within + after[:, None]).ravel()
 
 
 class Floors(NamedTuple):
-    """Lower bounds on ln of delta without the share of a loss of +inf: with the splits of losses, and without them."""
+    """Lower bounds on ln of delta without the share of a loss of +inf: with split losses, and without splits."""
 
     split: float
     exact: float

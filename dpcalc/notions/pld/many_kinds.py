@@ -1,8 +1,8 @@
-"""Compositions of many different steps, each of which is at most a mean of a few pairs.
+"""Compositions of many different steps, each dominated by a mean of a few pairs.
 
-A step is dominated by a mean of pairs, by a choice that does not depend on the data; so the law of its loss is the
-mean of theirs. All laws are on one lattice, and their transforms are multiplied: a kind of step costs a few
-multiplications at the frequencies that matter, in the place of a law of its own.
+The pair of a step is chosen independently of the data, so the law of its loss is the mean of the laws of the pairs. All
+laws are on one lattice, and their transforms are multiplied: a kind of step costs a few multiplications at the
+frequencies that matter, not a law of its own.
 """
 
 from __future__ import annotations
@@ -19,35 +19,35 @@ from dpcalc.notions.pld.tilting import Component, Components, component_of, log_
 from dpcalc.numerics.floats import Array, Integers, np
 
 _LOG_SHARE = 12.0  # losses with a share of delta below e^-12 count as infinite
-_USUAL = -24.0  # of an ln delta that is not known
+_USUAL = -24.0  # stands for an unknown ln delta
 _TARGETS = (-4.0, -14.0, -20.0, -28.0, -40.0, -56.0, -80.0, -112.0, -160.0, -320.0, -640.0, -1280.0, -3000.0)
-"""The ln delta about which laws are made; each answers for all from there to about the one before."""
+"""The ln delta for which laws are computed; each serves values up to about the one before."""
 _FINENESS = 1.0 / 128.0  # of the lattice, in deviations of a loss: splits add some 3e-5 of the variance
 _WIDTH = 16.0  # of the law of the sum, in standard deviations
 _MOST_POINTS = 1 << 19
-_REPRESENTATIVES = 8  # pairs by which the tilt is chosen
+_REPRESENTATIVES = 8  # pairs that choose the tilt
 
 
 class ManyKinds:
     """Steps of many kinds.
 
     Args:
-        pairs: of which the steps are means.
-        places, shares: of shape (kinds, parts): which pairs, and with which weights, together at least 1.
-        counts: of shape (kinds,): how many steps there are of each kind.
+        pairs: the steps are means of these.
+        places, shares: of shape (kinds, parts): indices of pairs, and their weights, which sum to at least 1.
+        counts: of shape (kinds,): the number of steps of each kind.
     """
 
     def __init__(self, pairs: Sequence[Pair], places: Integers, shares: Array, counts: Array) -> None:
         self.pairs, self.places, self.shares, self.counts = tuple(pairs), places, shares, counts
 
     def exchanged(self) -> ManyKinds:
-        """Return the steps with both laws in each other's place: these, if they are their own mirror images."""
+        """Return the steps with P and Q exchanged; the same object if all pairs are their own mirror images."""
         if all(exchanged(pair) is pair for pair in self.pairs):
             return self
         return ManyKinds([exchanged(pair) for pair in self.pairs], self.places, self.shares, self.counts)
 
     def pair(self, log_delta: float) -> Pair:
-        """Return all steps as one pair, whose curves are close about this ln delta and hold everywhere."""
+        """Return all steps as one pair, whose curves are valid everywhere and tight near this ln delta."""
         if log_delta == _USUAL:
             return _as_one(self, None)
         return _as_one(self, next((target for target in _TARGETS if target <= log_delta), _TARGETS[-1]))
@@ -70,7 +70,7 @@ class ManyKinds:
         return lambda epsilon: with_infinity(infinite, finite(epsilon))
 
     def _components(self, target: float) -> list[Component]:
-        """Return the pairs, each about as often as it is part of a step, without rare losses."""
+        """Return the pairs, each with about the number of its uses in steps, without rare losses."""
         uses = np.bincount(self.places.ravel(), (self.shares * self.counts[:, None]).ravel(), len(self.pairs))
         whole = [component_of(pair, max(1, round(n))) for pair, n in zip(self.pairs, uses.tolist(), strict=True)]
         return list(Components(tuple(whole)).without_rare_losses(target - _LOG_SHARE).members)
@@ -78,7 +78,7 @@ class ManyKinds:
 
 @functools.lru_cache(maxsize=16)
 def _as_one(steps: ManyKinds, target: float | None) -> Pair:
-    """Return steps as one pair; each order of the two laws is composed when it is asked about."""
+    """Return steps as one pair; each order of the two laws is composed when needed."""
 
     def at(second: bool, epsilon: float) -> float:
         if target is not None:
@@ -106,7 +106,7 @@ def _law(steps: ManyKinds, second: bool, target: float) -> Callable[[float], flo
 
 
 def _tilt(members: list[Component], log_delta: float) -> float:
-    """Return the tilt that brings out this ln delta, from a few of the pairs for all."""
+    """Return the tilt for this ln delta, using a few representative pairs."""
     ordered = sorted(members, key=lambda c: c.cumulants(0.0)[2] / c.copies)
     size = -(-len(ordered) // _REPRESENTATIVES)
     groups = [ordered[start : start + size] for start in range(0, len(ordered), size)]

@@ -1,10 +1,10 @@
-"""One step of DP-SGD on b of n records of which k differ: the pairs that dominate it.
+"""One step of DP-SGD on b of n records, k of which differ: the pairs that dominate it.
 
-j of the batch are among the k with weight w_j. Records that are drawn one by one, with replacement, are so with the
-weights of Bin(b, k/n), those of a batch of fixed size with w_j = C(k, j) C(n-k, b-j)/C(n, b), for n - k >= b. Let the
-others be drawn first, as if there were no group: then j of the group stand in for j of them. They move the sum by at
-most 2j from where it is without them, and by at most 2j (replaced) or j (a null record) from where it is with the other
-data set. In units of the noise, mu = 1/z, for g = e^epsilon:
+w_j is the probability that j of the batch are among the k: that of Bin(b, k/n) for records drawn one by one with
+replacement, and C(k, j) C(n-k, b-j)/C(n, b) for a batch of fixed size, if n - k >= b. Let the others be drawn first, as
+if there were no group; then j of the group replace j of them. This moves the sum by at most 2j from the sum without the
+group, and by at most 2j (replaced) or j (a null record) from the sum with the other data set. In units of the noise,
+mu = 1/z, for g = e^epsilon:
 
 * removed: the pair (sum_j w_j N(2j mu), N(0)); added the two exchanged;
 * replaced, in either order, for t_j >= 0 with sum_j w_j t_j <= (g - 1) w_0:
@@ -12,9 +12,9 @@ data set. In units of the noise, mu = 1/z, for g = e^epsilon:
 * a null record put in their place: forward, for weights x_j + y_j >= 1 and sum_j w_j y_j t_j <= (g - 1) w_0,
   E_g <= sum_(j>0) w_j (x_j delta_G(ln(g/x_j); j mu) + y_j delta_G(ln t_j; 2j mu)); backward as replaced, with j mu.
 
-The proofs are in docs/method.md, "Sampled steps". The t_j that are best are those of one half-line for all j, as far as
-they are not negative; whatever rounding did to them, the bound holds for those that are used, which are scaled to meet
-the sum. All bounds grow with j: what is left of the weights from some j on is that of j = b.
+The proofs are in docs/method.md, "Sampled steps". The best t_j are those of one half-line for all j, where they are not
+negative. The bound holds for the rounded t_j too, as they are scaled to meet the sum. All bounds grow with j, so the
+remaining weight beyond some j counts as that of j = b.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 _AT_ONCE = 16384  # terms
 _STEPS = 12  # of a search for a half-line: any point is valid
-_EQUAL = 1e-5  # of ln of what is shared: the bound is second order in it
+_EQUAL = 1e-5  # error of ln of the sum of w_j t_j; the bound is second order in it
 
 
 class Draws(NamedTuple):
@@ -53,7 +53,7 @@ class Draws(NamedTuple):
         draws: b, 1 to 1e15.
         differ: k, 1 to 32, with replacement; else up to 1000.
         records: n > k; without replacement n >= b + k.
-        log_rest: ln of what may be left of the weights of large j; the larger, the faster.
+        log_rest: ln of the remaining weight of large j that is merged; larger is faster.
         replacement: whether a record may be drawn again.
     """
 
@@ -65,25 +65,25 @@ class Draws(NamedTuple):
 
     @property
     def most(self) -> int:
-        """How many draws may be of the group."""
+        """The largest number of draws that may be of the group."""
         return self.draws if self.replacement else min(self.draws, self.differ)
 
     @property
     def log_none(self) -> float:
-        """ln w_0, good to 8 units of roundoff of itself."""
+        """ln w_0, accurate to 8 units of relative roundoff."""
         return self.log_others(0)
 
     def log_others(self, j: int) -> float:
-        """Return ln of what all weights share, of the draws that are left beside j; of w_0 without replacement."""
+        """Return ln of the chance that the other b - j draws miss the group; without replacement ln w_0."""
         if self.replacement:
             return (self.draws - j) * _log_other(self.differ, self.records)
         return math.fsum(_log_other(self.draws, self.records - i) for i in range(self.differ))
 
     def logs(self) -> Iterator[tuple[float, float]]:
-        """Yield ln w_1, ln w_2, ..., and how far each may be off.
+        """Yield ln w_1, ln w_2, ..., and a bound on the error of each.
 
-        Without replacement w_j is C(k, j) (b)_j (n-b)_(k-j)/(n)_k, the share of orders of the group with j of them in
-        the batch: a quotient of whole numbers.
+        Without replacement w_j is C(k, j) (b)_j (n-b)_(k-j)/(n)_k, a quotient of integers: the share of orders of the
+        group with j of them in the batch.
         """
         b, k, n = self.draws, self.differ, self.records
         if self.replacement:
@@ -105,15 +105,15 @@ class Draws(NamedTuple):
 
 
 def _log_other(some: int, records: int) -> float:
-    """Return ln of the share of the records that are not among so many."""
+    """Return ln(1 - some/records)."""
     share = some / records
     return math.log1p(-share) if share < 0.5 else math.log((records - some) / records)
 
 
 class Weights(NamedTuple):
-    """j >= 1, ln w_j rounded up, and rounded down; the last j may be the most, for all that are not listed.
+    """j >= 1, and ln w_j rounded up and rounded down.
 
-    The rest counts as if each of its draws were worst; where weights are rounded down it is left out, at -inf.
+    The last j may be the largest one, with the weight of all j that are not listed (rounded down: -inf).
     """
 
     draws: Array
@@ -123,7 +123,7 @@ class Weights(NamedTuple):
 
 @functools.lru_cache(maxsize=64)
 def weights_of(draws: Draws) -> Weights:
-    """Return the weights of the numbers of draws of a record, until next to nothing is left of them."""
+    """Return the weights of the numbers of draws of the group, until the remaining weight is negligible."""
     mean = draws.draws * draws.differ / draws.records
     count: list[float] = []
     logs: list[float] = []
@@ -179,13 +179,13 @@ def nulled_draws(*, mu: float, draws: Draws) -> Pair:
 
 
 def _pair(forward: LogProfile, backward: LogProfile, gap: float, draws: Draws) -> Pair:
-    """Return the pair, whose farthest laws are those of a step that draws records of the group alone, at this gap."""
+    """Return the pair; its farthest laws are those of a step that draws only records of the group, each at this gap."""
     mu = up(draws.most * gap)
     return Pair(forward, backward, whole_mu=mu, largest_mu=mu)
 
 
 def _curve(values: Callable[[Array], Array], draws: Draws) -> Callable[[Array], Array]:
-    """Return a curve that is worked out for some thresholds at a time."""
+    """Return a curve that is evaluated for a few thresholds at a time."""
     return functools.partial(in_blocks, values, block=max(64, _AT_ONCE // len(weights_of(draws).draws)))
 
 
@@ -200,7 +200,7 @@ def _check(mu: float, draws: Draws, least: int = 1) -> None:
 
 
 def _removed(mu: float, draws: Draws, e: Array) -> Array:
-    """Return ln delta of (sum_j w_j N(2j), N(0)): w_0 is taken off both at first, g - w_0 = e^eps - 1 + (1 - w_0)."""
+    """Return ln delta of (sum_j w_j N(2j), N(0)); w_0 is subtracted from both, g - w_0 = e^eps - 1 + (1 - w_0)."""
     count, high, _ = weights_of(draws)
     some = -math.expm1(draws.log_none)
     rest = np.logaddexp(log_expm1(e), math.log(some))[:, None]
@@ -209,7 +209,7 @@ def _removed(mu: float, draws: Draws, e: Array) -> Array:
 
 
 def _added(mu: float, draws: Draws, e: Array) -> Array:
-    """Return ln delta of (N(0), sum_j w_j N(-2j)), of which a rest of the weights may be left out."""
+    """Return ln delta of (N(0), sum_j w_j N(-2j)); the remaining weight of large j may be dropped."""
     count, _, low = weights_of(draws)
     kept = np.isfinite(low)
     first = Mixture(log_left_at_zero(draws.log_none, e)[:, None], np.zeros(1))
@@ -220,18 +220,18 @@ def _added(mu: float, draws: Draws, e: Array) -> Array:
 
 
 class _Replaced(NamedTuple):
-    """The terms w_j delta_G(ln(g + t_j); j gap) of thresholds t_j, t_j the excess of a density over g times another."""
+    """The terms w_j delta_G(ln(g + t_j); j gap); t_j is the excess of one density over g times another."""
 
     gap: float
     draws: Draws
 
     def reach(self, count: Array, e: Array, log_share: Array) -> Array:
-        """Return for each j where its own t_j is so much: w_j t_j is all that there is to share."""
+        """Return for each j the point c where t_j equals the share."""
         a = self.gap * count
         return (np.logaddexp(e[:, None], log_share) + 0.5 * a * a) / a
 
     def log_excess(self, count: Array, e: Array, c: Array) -> Array:
-        """Return ln t_j for the half-line beyond c; -inf where it is none."""
+        """Return ln t_j for the half-line beyond c; -inf where t_j is 0."""
         a = self.gap * count
         above = c[:, None] * a - 0.5 * a * a - e[:, None]
         return np.where(above > 0.0, e[:, None] + log_expm1(np.maximum(above, 0.0)), -np.inf)
@@ -250,7 +250,7 @@ class _Nulled(NamedTuple):
     draws: Draws
 
     def reach(self, count: Array, e: Array, log_share: Array) -> Array:
-        """Return for each j where its own y_j t_j is so much: A w^2 - B w = share for w = e^(c j gap)."""
+        """Return for each j the point c where y_j t_j equals the share: A w^2 - B w = share for w = e^(c j gap)."""
         a = self.gap * count
         half_b = 0.5 * (e[:, None] - 0.5 * a * a)
         log_a = -2.0 * a * a
@@ -258,7 +258,7 @@ class _Nulled(NamedTuple):
         return (np.logaddexp(2.0 * half_b, root) - math.log(2.0) - log_a) / a
 
     def log_excess(self, count: Array, e: Array, c: Array) -> Array:
-        """Return ln(y_j t_j): of the excess of the density at 2j over g times that at j, in units of that at 0."""
+        """Return ln(y_j t_j): y_j t_j is the excess of the density at 2j over g times that at j, over that at 0."""
         return self._log_y(count, e, c) + self._log_ratio(count, c)
 
     def _log_ratio(self, count: Array, c: Array) -> Array:
@@ -294,7 +294,7 @@ def _far(distance: Array) -> Array:
 
 
 def _split(kind: _Replaced | _Nulled, e: Array) -> Array:
-    """Return ln delta, rounded up: the terms of thresholds that share (g - 1) w_0 as one half-line would."""
+    """Return ln delta, rounded up: thresholds t_j split (g - 1) w_0 approximately as one half-line does."""
     count, high, _ = weights_of(kind.draws)
     log_share = log_expm1(e) + kind.draws.log_none
     c = _half_line(kind, count, high, e, log_share)
@@ -311,9 +311,9 @@ def _split(kind: _Replaced | _Nulled, e: Array) -> Array:
 
 
 def _half_line(kind: _Replaced | _Nulled, count: Array, high: Array, e: Array, log_share: Array) -> Array:
-    """Return about the c at which all of the share is taken, by the Illinois rule in a bracket.
+    """Return approximately the c at which the terms take all of the share, by the Illinois rule in a bracket.
 
-    It is no more than where one j takes all of it, and no less than where none takes more than an equal part.
+    At its upper end one j takes all of the share; at its lower end none takes more than an equal part.
     """
 
     c = up_to = kind.reach(count, e, log_share[:, None] - high).min(axis=1)
@@ -322,14 +322,14 @@ def _half_line(kind: _Replaced | _Nulled, count: Array, high: Array, e: Array, l
     def missing(at: Array, of: Any) -> Array:
         return log_sum(high + kind.log_excess(count, e[of], at)) - log_share[of]
 
-    left: Any = np.arange(len(c))  # the thresholds whose c is yet to be found
+    left: Any = np.arange(len(c))  # thresholds whose c is not found yet
     c = c.copy()
     above = missing(up_to, left)
-    low = np.fmax(low, up_to - above / kind.gap)  # ln of what is taken grows by the gap at least
+    low = np.fmax(low, up_to - above / kind.gap)  # ln of what is taken grows at least at the rate of the gap
     below = missing(low, left)
     value, enough = above, np.isfinite(above)
     for step in range(_STEPS):
-        moves = np.abs(value) > _EQUAL  # False where nothing is to share
+        moves = np.abs(value) > _EQUAL  # False if there is nothing to split
         if not moves.any():
             break
         left, low, up_to, below, above, enough = (x[moves] for x in (left, low, up_to, below, above, enough))
@@ -339,6 +339,6 @@ def _half_line(kind: _Replaced | _Nulled, count: Array, high: Array, e: Array, l
         value, before = missing(at, left), enough
         c[left], enough = at, value >= 0.0
         low, up_to = np.where(enough, low, at), np.where(enough, at, up_to)
-        halved = np.where(enough == before, 0.5, 1.0)  # of the end that stays a second time
+        halved = np.where(enough == before, 0.5, 1.0)  # for an end that stays a second time
         below, above = np.where(enough, halved * below, value), np.where(enough, value, halved * above)
     return c

@@ -5,9 +5,9 @@ the batch with probability q. Write N(m) for N(m, 1), mu = 1/z, M_a = (1 - q) N(
 every g >= 0 the step's E_g = sup_A P(A) - g Q(A) is at most that of
 
 * Poisson sampling, the record removed: (M_1, N(0)); added: the two exchanged; replaced: (M_1, M_-1);
-* batches of fixed size, drawn without replacement: the record that leaves makes room for another, so that two sums are
-  2 apart: removed (M_2, N(0)), added the two exchanged, replaced (M_2, N(0)) for g >= 1 in either order; a null record
-  put in its place (M_2, M_1) for g >= 1, and (M_1, N(0)) in the other order.
+* batches of fixed size, drawn without replacement: another record takes the place of one that leaves, so two sums are
+  at distance 2: removed (M_2, N(0)), added the two exchanged, replaced (M_2, N(0)) for g >= 1 in either order; replaced
+  by a null record (M_2, M_1) for g >= 1, and (M_1, N(0)) in the other order.
 
 The proofs are in docs/method.md, "Sampled steps". E_g of two mixtures is bounded by that of two normal laws each: for
 weights with a + b >= 1,
@@ -15,7 +15,7 @@ weights with a + b >= 1,
     q N(1) - g q N(-1) - K N(0) <= [a q N(1) - g q N(-1)] + [b q N(1) - K N(0)],    K = (g - 1)(1 - q),
 
 and the sum of the largest values of both brackets is exact if both are positive on the same half-line, which fixes a
-and b. Each bracket is a Gaussian privacy profile with its rounding bounded, whatever rounding did to a and b.
+and b. Each bracket is a Gaussian privacy profile with bounded rounding, and the bound holds for rounded a and b too.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from dpcalc.numerics.floats import UNIT, Array, np, up
 from dpcalc.numerics.normal_arrays import log_hockey_stick_up
 
 _BLOCK = 64  # thresholds at a time
-_LEAST_RATE, _MOST_MU, _LEAST_MU = 1e-15, 1e8, 1e-30  # beyond these, squares and quotients leave the doubles
+_LEAST_RATE, _MOST_MU, _LEAST_MU = 1e-15, 1e8, 1e-30  # beyond these, squares and quotients over- or underflow
 
 
 def removed(*, mu: float, rate: float) -> Pair:
-    """Return the pair (M_1, N(0)) of a removed record: with fixed batches, at twice the ``mu``.
+    """Return the pair (M_1, N(0)) of a removed record; for fixed batches give twice the ``mu``.
 
     delta(eps) = q delta_G(ln(1 + (g - 1)/q)); exchanged: a delta_G(ln(g q/a)), a = 1 - g (1 - q), 0 for a <= 0.
 
@@ -73,7 +73,7 @@ def replaced_poisson(*, mu: float, rate: float) -> Pair:
 def nulled_fixed(*, mu: float, rate: float) -> Pair:
     """Return the pair of a record that a null record replaces, for batches of fixed size.
 
-    (M_2, M_1) at thresholds above 1 and (N(0), M_1) below: a curve, attained at every threshold by itself.
+    It is (M_2, M_1) at thresholds above 1 and (N(0), M_1) below. Each threshold is attained separately.
 
     Args:
         mu: clipping norm over the standard deviation of the noise on the sum, from 1e-30 to 5e7.
@@ -90,12 +90,12 @@ def nulled_fixed(*, mu: float, rate: float) -> Pair:
 
 
 def mixed(parts: Sequence[tuple[float, Pair]]) -> Pair:
-    """Return a pair whose curves are the means of those of several pairs, with weights that are rounded up.
+    """Return a pair whose curves are the means of the curves of several pairs, with weights rounded up.
 
-    It dominates a step that behaves as one of the pairs says, by a choice that does not depend on the record.
+    It dominates a step that behaves as one of the pairs, chosen independently of the record.
 
     Args:
-        parts: (weight, pair) each, the weights together at least 1; a pair without weight counts for nothing.
+        parts: (weight, pair) each; the weights sum to at least 1. A pair with weight 0 is ignored.
 
     >>> pair = mixed([(0.5, gaussian(mu=1.0)), (0.5, gaussian(mu=2.0))])
     >>> round(float(np.exp(pair.forward(np.array([0.0])))[0]), 6)  # (delta_G(0; 1) + delta_G(0; 2))/2
@@ -115,21 +115,21 @@ def mixed(parts: Sequence[tuple[float, Pair]]) -> Pair:
 
 
 def exchanged(pair: Pair) -> Pair:
-    """Return the pair with P and Q in each other's place."""
+    """Return the pair with P and Q exchanged."""
     return pair if pair.forward is pair.backward else pair._replace(forward=pair.backward, backward=pair.forward)
 
 
 def known_uses(*, mu: float, rate: float, steps: int, at_once: int = 1) -> Pair:
-    """Return a pair that dominates all steps together, where it may be known which of them used the record.
+    """Return a pair that dominates all steps together, even if it is known which of them used the record.
 
-    Which N ~ Bin(T, q) steps those are does not depend on the data, and given that they are Gaussian mechanisms. So
-    delta(eps) <= sum_k P(N = k) delta_G(eps; mu sqrt k), without a lattice, which is coarse where losses are large.
+    These N ~ Bin(T, q) steps do not depend on the data. Given them, the steps are Gaussian mechanisms. So
+    delta(eps) <= sum_k P(N = k) delta_G(eps; mu sqrt k). This needs no lattice, which is coarse for large losses.
 
     Args:
         mu: distance over standard deviation of a use, from 1e-30 to 1e90.
         rate: q, from 1e-15 to 1; it is rounded up.
         steps: T, 1 to 1e15.
-        at_once: how many uses may share their noise: k of them are at most sqrt(k min(k, at_once)) far.
+        at_once: how many uses may share their noise: k uses are at most mu sqrt(k min(k, at_once)) apart.
 
     >>> pair = known_uses(mu=1.0, rate=0.5, steps=2)
     >>> round(float(np.exp(pair.forward(np.array([0.0])))[0]), 6)  # (2 delta_G(0; 1) + delta_G(0; sqrt 2))/4
@@ -164,12 +164,12 @@ def known_uses(*, mu: float, rate: float, steps: int, at_once: int = 1) -> Pair:
 
 
 def seldom_used(pair: Pair, *, rate: float, steps: int) -> Pair:
-    """Return a pair (P, Q) of all steps with what the chance of no use says of the order (Q, P), of an added record.
+    """Return a pair (P, Q) of all steps whose order (Q, P), an added record, also uses the chance of no use.
 
-    P is at least (1-q)^T Q, as the record is in none of the steps with this chance. So E_g(Q, P) <= 1 - g (1-q)^T.
+    The record is in none of the steps with probability (1-q)^T, so P >= (1-q)^T Q and E_g(Q, P) <= 1 - g (1-q)^T.
 
     Args:
-        pair: any that dominates the steps, P with the record and Q without it.
+        pair: a pair that dominates the steps; P is with the record and Q without it.
         rate: q, from 1e-15 to 1; it is rounded up.
         steps: T, 1 to 1e15.
 
@@ -192,11 +192,11 @@ def seldom_used(pair: Pair, *, rate: float, steps: int) -> Pair:
 
 
 def replaced_known_uses(*, mu: float, rate: float, steps: int) -> Pair:
-    """Return a pair that dominates all steps on Poisson samples where a record is replaced: the least of two.
+    """Return a pair that dominates all steps on Poisson samples for a replaced record: the minimum of two bounds.
 
-    Where both records are known to be used in the same steps, those are 2 mu apart. And the law Q of the other record
-    is at least (1-q)^T times that of no use, so that E_g(P, Q) is at most that of a removed record at g (1-q)^T. It is
-    its own mirror image. As `known_uses`.
+    First, if it is known which steps use the two records, the same ones, these steps are 2 mu apart. Second, the law Q
+    of the other record is at least (1-q)^T times the law without use, so E_g(P, Q) is at most that of a removed record
+    at g (1-q)^T. The pair is its own mirror image. Arguments as in `known_uses`.
     """
     apart, one = (known_uses(mu=distance, rate=rate, steps=steps) for distance in (up(2.0 * mu), mu))
     log_none = _log_none(rate, steps)
@@ -224,7 +224,7 @@ def _check(mu: float, rate: float) -> None:
 
 
 def _log_added(e: Array, mu: float, rate: float) -> Array:
-    """Return ln delta of (N(0), M_1), rounded up: a delta_G(ln(g q/a)) grows in a, which is rounded up."""
+    """Return ln delta of (N(0), M_1), rounded up: a delta_G(ln(g q/a)) increases in a, which is rounded up."""
     with np.errstate(all="ignore"):
         a = rate - np.expm1(np.minimum(e, 1e3)) * (1.0 - rate)
         a = np.minimum(a + 8.0 * UNIT * rate * (1.0 + e), rate)
@@ -258,7 +258,7 @@ def _log_nulled(e: Array, mu: float, rate: float) -> Array:
 
 
 def _log_k(e: Array, rate: float) -> Array:
-    """Return ln of K = (g - 1)(1 - q), good to some units of roundoff of 1 + |ln K|; -inf at e = 0."""
+    """Return ln of K = (g - 1)(1 - q), accurate to some units of roundoff of 1 + |ln K|; -inf at e = 0."""
     with np.errstate(divide="ignore"):
         return np.where(e < 1.0, np.log(np.expm1(np.minimum(e, 1.0))), e + np.log1p(-np.exp(-e))) + math.log1p(-rate)
 
@@ -270,11 +270,11 @@ def _log_root(log_a: float, log_b: Array, log_c: Array) -> Array:
 
 
 def _split(e: Array, log_k: Array, log_q: float, first: tuple[Array, float], second: tuple[Array, float]) -> Array:
-    """Return ln of q times the two profiles: of weight a against g q at one distance, of b against K at another.
+    """Return ln of q times the sum of the two profiles: weight a against g, and b against K/q.
 
     Args:
         e, log_k, log_q: ln g, ln K and ln q.
-        first, second: (ln of the weight as computed, distance) each; the weights are scaled to add up to 1 or more.
+        first, second: (ln of the weight as computed, distance) each; the weights are scaled to sum to 1 or more.
     """
     (log_a, far), (log_b, near) = first, second
     total = np.logaddexp(log_a, log_b)
@@ -284,7 +284,7 @@ def _split(e: Array, log_k: Array, log_q: float, first: tuple[Array, float], sec
                         for w in (log_a, log_b))  # fmt: skip
         size = 8.0 * UNIT * (2.0 - log_q + np.abs(e) + finite)
         of_a = log_a + log_hockey_stick_up(np.clip(e - log_a - size, -1e300, 1e300), far)
-        # With no weight at all the bracket is at most 0; so is it at a threshold of -inf.
+        # Without weight the bracket is at most 0; a threshold of -inf also counts as 0.
         threshold = np.where(log_b > -np.inf, log_k - log_q - log_b - size, 0.0)
         of_b = log_b + np.where(threshold > -np.inf, _stick(threshold, near), 0.0)
     value = np.logaddexp(of_a, np.where(log_b > -np.inf, of_b, -np.inf))
@@ -296,6 +296,6 @@ def _stick(threshold: Array, distance: float) -> Array:
 
 
 def _up(value: Array) -> Array:
-    """Return an upper bound for a logarithm that is good to some units of roundoff of 1 + |value|."""
+    """Return an upper bound for a logarithm with an error of some units of roundoff of 1 + |value|."""
     finite = np.where(np.isfinite(value), np.abs(value), 0.0)
     return np.minimum(value + 64.0 * UNIT * (1.0 + finite), 0.0)

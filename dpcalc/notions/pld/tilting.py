@@ -1,4 +1,4 @@
-"""The tilt, range and step of the lattice of a composition, chosen by an approximate law on few uneven points.
+"""The tilt, range and step of the lattice of a composition, chosen by an approximate law on a few uneven points.
 
 A poor choice makes an answer less tight, never invalid.
 """
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
 
 
 _LOG_FLOOR = -1e5  # losses less likely than e^-100000 are not resolved
-_FLAT = 1e-9  # a profile that is so near to its last ln delta falls no more
+_FLAT = 1e-9  # a profile this near to its last ln delta counts as constant
 _OUTSIDE, _NEGLIGIBLE = 1e-17, 1e-14  # tilted weight beyond either end of the lattice, of one loss and of the sum
-_ROUNDS = 3  # of refinement at most: each tilt is found by the points about the one before
-_SETTLED = 0.1  # of a tilt: the points about another one that is no further off serve it
-_REFINEMENT = 400  # points that are added where the tilted law is
-_MOST_TILT = 1e6  # in standard deviations: a lattice of atoms has nothing finer to bring out
+_ROUNDS = 3  # of refinement at most: each tilt is found with the points refined about the last one
+_SETTLED = 0.1  # relative change of the tilt below which the points need no further refinement
+_REFINEMENT = 400  # points added where the tilted law is
+_MOST_TILT = 1e6  # in standard deviations: a lattice of atoms resolves nothing finer
 
 
 class Component(NamedTuple):
     """A pair, how often it is composed, and its approximate law: a discretisation on few points.
 
-    ``told`` is ln of the probability of an infinite loss, before rare losses are counted as infinite, too.
+    ``told`` is ln of the probability of an infinite loss before rare losses are also counted as infinite.
     """
 
     pair: Pair
@@ -54,9 +54,9 @@ class Component(NamedTuple):
     def window(self, tilt: float, outside: float = _OUTSIDE) -> tuple[float, float]:
         """Return losses beyond which the tilted law has at most ``outside`` on either side.
 
-        They are points of the approximate law. Below, they need not be further than holds for every law: a loss z has
+        They are points of the approximate law. The lower one also has a bound that holds for every law: a loss z has
         e^-z times its mass under Q, which is at most 1, and the scale is at least 1 if no loss is infinite. So the
-        weight below z is at most e^((1 + tilt) z). That is nearer than the next point where there is a wide gap.
+        weight below z is at most e^((1 + tilt) z). This is nearer than the next point if there is a wide gap.
         """
         exponents = self.loss.log_masses + tilt * self.loss.points
         w = np.exp(exponents - log_sum_exp(exponents))
@@ -77,9 +77,9 @@ class Component(NamedTuple):
         return self._replace(above=above, below=below, loss=discretise(self.pair, above, below))
 
     def without_rare_losses(self, log_rest: float) -> Component:
-        """Return the component with all rare losses counted as infinite, so that they do not limit the tilt.
+        """Return the component with rare losses counted as infinite, so that they do not limit the tilt.
 
-        They are those past the point beyond which ``copies`` of them add at most exp(log_rest) to delta.
+        These are the losses beyond the point where ``copies`` of them add at most exp(log_rest) to delta.
         """
         if self.pair.atom is not None or len(self.above) < 3:
             return self
@@ -94,10 +94,10 @@ class Component(NamedTuple):
     def law(self, tilt: float, grid: Grid) -> TiltedLaw:
         """Return the tilted law of one loss on a lattice as fine as ``grid`` asks for and allows.
 
-        Far from the middle fewer points are used, by so much that what few copies split there does not stand out.
+        Far from the middle fewer points are used, unless there are few copies, whose splits would stand out there.
         """
         low, high = self.window(tilt, max(_OUTSIDE, _NEGLIGIBLE / self.copies))
-        # Of few copies nearly all points are needed, so there must be fewer.
+        # With few copies nearly all points are kept, so the lattice must have fewer.
         step = self._step(tilt, low, high, grid._replace(most=grid.most // (4 if self.copies < 256 else 1)))
         return self.on_lattice(tilt, step, grid.fineness)
 
@@ -138,8 +138,8 @@ def component_of(pair: Pair, copies: int) -> Component:
 
 
 def _landmarks(curve: LogProfile) -> Array:
-    """Return 0 and points in geometric progression, from the octave in which the profile starts to fall to that in
-    which it has fallen."""
+    """Return 0 and points in geometric progression, from the octave where the profile starts to fall to the octave
+    where it has fallen."""
     octaves = np.arange(-120.0, 61.0)
     with np.errstate(all="ignore"):
         log_h = np.minimum.accumulate(np.fmin(curve(np.append(0.0, 2.0**octaves)), 0.0))
@@ -151,10 +151,10 @@ def _landmarks(curve: LogProfile) -> Array:
 
 
 def _graded(first: int, last: int, middle: int, fineness: float, copies: int) -> Integers:
-    """Return indices between first and last, fewer of them where they are far from the middle.
+    """Return indices between first and last, fewer of them far from the middle.
 
     Gaps of ``fineness`` times the distance add as much to the variance as gaps of ``fineness`` deviations everywhere.
-    Of few copies none must stand out.
+    With few copies no gap may stand out.
     """
     indices = np.arange(first, last + 1)
     gaps = np.minimum(np.abs(indices - middle) * fineness, 0.25 * math.sqrt(copies))
@@ -165,7 +165,7 @@ def _graded(first: int, last: int, middle: int, fineness: float, copies: int) ->
 
 
 def _around(points: Array, lattice: Array) -> Array:
-    """Return 0, the lattice, and those of the few points that are outside it."""
+    """Return 0, the lattice, and the points outside it."""
     if len(lattice) == 0:
         return points
     outside = points[(points < lattice[0]) | (points > lattice[-1])]
@@ -173,7 +173,7 @@ def _around(points: Array, lattice: Array) -> Array:
 
 
 class Components(NamedTuple):
-    """All pairs of a composition, and the tilt about whose law they were refined."""
+    """All pairs of a composition, and the tilt for which they were refined."""
 
     members: tuple[Component, ...]
     about: float = math.inf
@@ -184,10 +184,10 @@ class Components(NamedTuple):
         return log_scale, mean, variance
 
     def best_tilt(self, epsilon: float) -> float:
-        """Return about the tilt > 0 at which a defect adds least to delta at epsilon.
+        """Return approximately the tilt > 0 at which a defect adds least to delta at epsilon.
 
-        The least of log_scale - tilt epsilon + ln c, with c as in `lattice`, is where the mean exceeds epsilon by
-        ln(1 + 1/tilt): near the tilt that makes epsilon the mean, and if that is about 0, 1/deviation.
+        The minimum of log_scale - tilt epsilon + ln c, with c as in `lattice`, is where the mean exceeds epsilon by
+        ln(1 + 1/tilt). This is near the tilt that makes epsilon the mean, or near 1/deviation if that tilt is about 0.
         """
 
         def excess(tilt: float) -> float:
@@ -199,39 +199,39 @@ class Components(NamedTuple):
         """Return the mean at this tilt and the saddle-point estimate of ln delta there."""
         log_scale, mean, variance = self.cumulants(tilt)
         spread = math.sqrt(max(variance, 0.0))
-        # Two limits of the sum of e^(-tilt x)(1 - e^-x) over a normal density: many deviations per 1/tilt, and few.
+        # This joins two limits of the integral of e^(-tilt x)(1 - e^-x) over a normal density: large and small spread.
         return mean, log_scale - tilt * mean - math.log(2.0 + 2.5 * spread * tilt * (1.0 + tilt))
 
     def tilt_for_log_delta(self, log_delta: float) -> float:
-        """Return the tilt >= 0 at whose mean the saddle-point estimate of ln delta is as given."""
+        """Return the tilt >= 0 whose saddle-point estimate of ln delta is ``log_delta``."""
         return self._root(lambda tilt: self.saddle_point(tilt)[1] - log_delta)
 
     def expected_epsilon(self, log_delta: float) -> tuple[float, Components]:
-        """Return an estimate of epsilon at ln delta, at least 0, and the components with more points about it."""
+        """Return an estimate of epsilon at ln delta, at least 0, and the components with more points near it."""
         refined, tilt = self._refined(lambda c: c.tilt_for_log_delta(log_delta))
         return max(refined.saddle_point(tilt)[0], 0.0), refined
 
     def likely_log_delta(self, epsilon: float) -> float:
-        """Return an estimate of ln delta at epsilon >= 0: that of a law which, tilted, is normal about epsilon.
+        """Return an estimate of ln delta at epsilon >= 0, as if the tilted law were normal with mean epsilon.
 
-        The error is some hundredths where many losses add up, and may be large where they do not.
+        The error is a few hundredths for a sum of many losses, and may be large otherwise.
         """
         refined, _ = self.refined_about(epsilon)
         tilt = refined._root(lambda tilt: epsilon - refined.cumulants(tilt)[1])
         log_scale, _, variance = refined.cumulants(tilt)
         spread = max(math.sqrt(max(variance, 0.0)), 1e-100)
-        # Half of a normal density, times e^(-tilt x) (1 - e^-x); mills(x) is Q(x)/phi(x).
+        # The integral of half of a normal density times e^(-tilt x) (1 - e^-x); mills(x) is Q(x)/phi(x).
         share = (mills(spread * tilt) - mills(spread * (tilt + 1.0))) / math.sqrt(2.0 * math.pi)
         return refined.total(min(0.0, log_scale - tilt * epsilon + math.log(max(share, 1e-300))))
 
     def refined_about(self, epsilon: float) -> tuple[Components, float]:
-        """Return the components with more points where the law is, tilted for this epsilon, and the tilt."""
+        """Return the components with more points where the law tilted for this epsilon is, and the tilt."""
         return self._refined(lambda c: c.best_tilt(epsilon))
 
     def without_rare_losses(self, log_delta: float) -> Components:
-        """Return the components without losses whose total share of delta is at most exp(log_delta).
+        """Return the components without rare losses: together these add at most exp(log_delta) to delta.
 
-        Where losses have a heavy tail, the tilt that brings out delta would bring out the tail alone.
+        With a heavy tail, a tilt chosen for delta would otherwise resolve only the tail.
         """
         share = log_delta - math.log(len(self.members))
         return Components(tuple(c.without_rare_losses(share) for c in self.members))
@@ -245,12 +245,11 @@ class Components(NamedTuple):
         return log_any([(c.loss.log_infinity_mass, c.copies) for c in self.members])
 
     def total(self, log_finite: float) -> float:
-        """Return ln of delta, from ln of its share of finite losses; rounded up."""
+        """Return ln of delta from ln of the share of finite losses, rounded up."""
         return with_infinity(self.log_infinity_mass(), log_finite)
 
     def _refined(self, choose_tilt: Callable[[Components], float]) -> tuple[Components, float]:
-        """Return the components with more points around the tilt, which is chosen anew until it moves no more; and the
-        tilt."""
+        """Return the components with more points for the tilt, and the tilt, which is chosen again until it settles."""
         components, tilt = self, choose_tilt(self)
         for _ in range(_ROUNDS):
             if abs(tilt - components.about) <= _SETTLED * tilt:
@@ -260,9 +259,9 @@ class Components(NamedTuple):
         return components, tilt
 
     def _root(self, function: Callable[[float], float]) -> float:
-        """Return a zero of a decreasing function of the tilt to 1 in 1000, 0 if it starts below 0.
+        """Return a zero of a decreasing function of the tilt to 1 in 1000, or 0 if the function starts at or below 0.
 
-        Where there is no zero, because epsilon is above every loss, it is just large.
+        If there is no zero, because epsilon is above every loss, the result is just large.
         """
         if function(0.0) <= 0.0:
             return 0.0
