@@ -1,1 +1,1 @@
-"""Work on other machines: where (`address`), what travels (`calls`), to whom (`dask`), and how often (`spread`)."""
+"""Work on other machines: addresses, calls and their distribution (`calls`), and dask as an executor (`dask`)."""

@@ -1,7 +1,7 @@
-"""Clusters of dask as an executor: functions by their names, texts, and nothing else.
+"""Clusters of dask as an executor: only names of functions and texts are sent.
 
-Whoever is in a cluster of dask may run programs on all of its machines: TLS with certificates of your own keeps others
-out (docs/threat-model.md).
+Every member of a dask cluster can run programs on all of its machines. TLS with your own certificates keeps others out
+(docs/threat-model.md).
 """
 
 from __future__ import annotations
@@ -31,26 +31,26 @@ from dpcalc.errors import DpcalcError, SpecError, WorkerDied, WorkerLost
 ATTEMPTS = 4
 """How often a piece of work is sent: once, and three times more."""
 
-_PER_THREAD = 2  # pieces on their way for every thread of a worker
-_LEAST = 8  # pieces on their way
-_LOOK = 2.0  # seconds between two looks at how many workers there are
-_JOIN = 60.0  # seconds in which the first worker is to be there
-_CONNECT = 10.0  # seconds in which a scheduler answers, at first and after a connection was lost
-_HERE = "127.0.0.1:0"  # what dask says of itself by HTTP is for this machine
-_CRITICAL = 50  # the level of what dask may say of its own accord
+_PER_THREAD = 2  # pieces under way per thread of a worker
+_LEAST = 8  # pieces under way
+_LOOK = 2.0  # seconds between two checks of the number of workers
+_JOIN = 60.0  # seconds to wait for the first worker
+_CONNECT = 10.0  # seconds to wait for a scheduler, at first and after a lost connection
+_HERE = "127.0.0.1:0"  # dask's own HTTP pages are only for this machine
+_CRITICAL = 50  # the level of dask's own log messages
 
 
 Send = Callable[[str, str], "Future[Any]"]
-"""What sends a call: the name of a function, and a document."""
+"""Sends a call: the name of a function, and a document."""
 
 
 class Cluster(Executor):
-    """An executor whose workers are of dask, have the versions of this process, and answer what they are asked.
+    """An executor of dask workers that have the versions of this process; their answers are checked.
 
     Args:
         client: of `distributed`.
         insecure: whether workers may be reached without TLS.
-        send: what sends a call, in place of the client.
+        send: sends a call instead of the client.
     """
 
     def __init__(self, client: Any, *, insecure: bool = False, send: Send | None = None) -> None:
@@ -63,7 +63,7 @@ class Cluster(Executor):
         """Return the future answer of a function of the package to one text.
 
         Raises:
-            SpecError: it is another function, or something else than one text.
+            SpecError: the function is not of the package, or the argument is not one text.
         """
         if len(arguments) != 1 or more or not isinstance(arguments[0], str):
             raise SpecError("a cluster is sent a text and the name of a function")
@@ -71,10 +71,10 @@ class Cluster(Executor):
         return answered(self._send(name, document), name, document)
 
     def ahead(self) -> int:
-        """Return how many pieces of work may be on their way now, so that no worker waits for one.
+        """Return how many pieces of work may be under way now, so that no worker waits.
 
         Raises:
-            WorkerLost: the connection to the scheduler is lost for good.
+            WorkerLost: the connection to the scheduler is lost permanently.
         """
         if self._client.status in ("closing", "closed"):
             raise WorkerLost(
@@ -87,12 +87,12 @@ class Cluster(Executor):
             except SpecError:
                 raise
             except Exception:
-                pass  # the number of before will do, and what is lost shows elsewhere
+                pass  # keep the last number; lost workers are noticed elsewhere
             self._looked = time.monotonic()
         return max(_LEAST, _PER_THREAD * self._width)
 
     def _threads(self) -> dict[str, int]:
-        """Return the threads of each worker, by its address.
+        """Return the number of threads of each worker, by address.
 
         Raises:
             SpecError: one is reached without TLS.
@@ -103,7 +103,7 @@ class Cluster(Executor):
         return threads
 
     def _refuse_workers(self) -> None:
-        """Refuse the workers that are there if one has other versions, or is reached without TLS."""
+        """Refuse the present workers if one has other versions or is reached without TLS."""
         self._width = sum(self._threads().values())
         for address, said in self._client.run(versions).items():
             try:
@@ -116,9 +116,8 @@ class Cluster(Executor):
 def sent(client: Any, name: str, document: str, *, insecure: bool = False) -> Future[Any]:
     """Return the future outcome of a call that a client of dask sends.
 
-    The future holds SpecError where the outcome is of a worker that is reached without TLS, unless `insecure`. Every
-    end of the call ends the future: dask's own executor leaves one without an end where a connection breaks while the
-    answer is fetched.
+    The future holds SpecError if the worker is reached without TLS, unless `insecure`. The future always ends: dask's
+    own executor leaves one pending if a connection breaks while the answer is fetched.
     """
     outcome: Future[Any] = Future()
     task = client.submit(call, name, document, pure=False, retries=0)
@@ -150,11 +149,11 @@ def sent(client: Any, name: str, document: str, *, insecure: bool = False) -> Fu
 
 
 def refuse_holders(addresses: Iterable[str]) -> None:
-    """Refuse an answer by the addresses of the workers that hold it: one joined late may be reached without TLS.
+    """Refuse an answer if a worker that holds it, which may have joined late, is reached without TLS.
 
     Raises:
-        SpecError: one is.
-        WorkerLost: nobody holds the answer any more, so that nobody knows who computed it.
+        SpecError: one is reached so.
+        WorkerLost: no worker holds the answer any more, so it is unknown who computed it.
     """
     holders = list(addresses)
     if not holders:
@@ -165,7 +164,7 @@ def refuse_holders(addresses: Iterable[str]) -> None:
 def answered(future: Future[Any], name: str, document: str) -> Future[str]:
     """Return the future answer to a call, from what a worker sends: see `dpcalc.cluster.calls`.
 
-    It raises WorkerDied where dask says that workers ended with the call, and WorkerLost where there is no answer.
+    It raises WorkerDied if dask reports that workers ended during the call, and WorkerLost if there is no answer.
     """
     answer: Future[str] = Future()
 
@@ -194,18 +193,18 @@ def answered(future: Future[Any], name: str, document: str) -> Future[str]:
 def cluster(
     address: str, *, workers: int | None = None, insecure: bool = False, memory: float | None = None
 ) -> Iterator[Cluster]:
-    """Enter a cluster that is there, or start one of this machine.
+    """Connect to a running cluster, or start one on this machine.
 
     Args:
         address: ``tls://HOST:PORT`` of a scheduler, with the certificates of dask's own configuration; ``tcp://`` on
             this machine; or ``local``.
-        workers: processes of a local cluster; None: one per processor.
+        workers: number of processes of a local cluster; None: one per processor.
         insecure: whether other machines may be reached without TLS.
-        memory: GiB that a process of a local cluster may hold; None: any.
+        memory: GiB that a process of a local cluster may use; None: no limit.
 
     Raises:
-        SpecError: the address may not be trusted, or dask is not installed.
-        WorkerLost: no scheduler or no worker is there, or one has other versions.
+        SpecError: the address cannot be trusted, or dask is not installed.
+        WorkerLost: there is no scheduler or no worker, or a worker has other versions.
     """
     checked = address if address == LOCAL else checked_address(address, insecure=insecure)
     distributed = _imported()
@@ -218,11 +217,11 @@ def cluster(
 
 
 def entered(client: Any, address: str, *, insecure: bool) -> Cluster:
-    """Return the cluster that a client has reached, once a worker is there.
+    """Return the cluster that a client has reached, once it has a worker.
 
     Raises:
-        SpecError: the scheduler or a worker listens to a network without TLS.
-        WorkerLost: no worker is there, or one has other versions or none.
+        SpecError: the scheduler or a worker listens on a network without TLS.
+        WorkerLost: there is no worker, or one has other versions or none.
     """
     try:
         if not insecure:
@@ -233,7 +232,7 @@ def entered(client: Any, address: str, *, insecure: bool) -> Cluster:
         raise
     except (TimeoutError, OSError) as error:
         raise WorkerLost(f"the cluster {address} has no worker: {_words(error)}", "start one: dask worker") from None
-    except Exception as error:  # whatever a worker raised travels as it is, such as ModuleNotFoundError
+    except Exception as error:  # a worker's exceptions arrive unchanged, such as ModuleNotFoundError
         raise WorkerLost(
             f"a worker of the cluster {address} cannot say its versions: {type(error).__name__}: {_words(error)}",
             "install the same versions of dpcalc and its packages on all machines",
@@ -242,7 +241,7 @@ def entered(client: Any, address: str, *, insecure: bool) -> Cluster:
 
 @contextlib.contextmanager
 def _reached(distributed: Any, address: str) -> Iterator[Any]:
-    logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # what it has to say is said here
+    logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # this module reports its errors
     try:
         client = distributed.Client(address, timeout=_CONNECT, set_as_default=False)
     except (TimeoutError, OSError, ValueError, TypeError, RuntimeError) as error:
@@ -257,7 +256,7 @@ def _reached(distributed: Any, address: str) -> Iterator[Any]:
 
 @contextlib.contextmanager
 def _local(distributed: Any, workers: int | None, memory: float | None) -> Iterator[Any]:
-    """Start a cluster of processes of one thread each, which no other user of this machine can enter."""
+    """Start a cluster of single-threaded processes that no other user of this machine can enter."""
     import dask
 
     try:

@@ -1,5 +1,5 @@
 """Numerics: nothing here knows of privacy.
 
-A function whose result is rounded to one side ends in `_up` or `_down`. An enclosure is a pair (low, high). Every other
-function rounds to nearest, and its docstring says how good it is.
+The names of functions that round to one side end in `_up` or `_down`. An enclosure is a pair (low, high). Other
+functions round to nearest, and their docstrings state the accuracy.
 """

@@ -1,7 +1,4 @@
-"""The binomial law: masses, tails and quantiles rounded up, and groups that bound means of increasing functions.
-
-The binomial law in blocks of whole numbers, each with a lower and an upper bound on its probability.
-"""
+"""The binomial law: masses, tails and quantiles rounded up, and groups and blocks of numbers with bounded weights."""
 
 from __future__ import annotations
 
@@ -20,20 +17,20 @@ if TYPE_CHECKING:
 Number = TypeVar("Number", float, "Array")
 
 _LN_2PI = 1.8378770664093453
-_SUMMED = 1000.0  # up to this mean the masses are added up one by one
+_SUMMED = 1000.0  # up to this mean the masses are added one by one
 
 
 def upper_groups(trials: int, chance: float, *, single: bool = False) -> list[tuple[int, float]]:
     """Return (number, ln weight) pairs such that sum weight f(number) >= E f for every non-decreasing f >= 0.
 
-    A group is represented by its largest number. Up to a mean of 1000 groups are half a standard deviation wide
-    (single numbers where the mean is small) and their masses are good to rounding. For larger means, and in the far
-    tail, weights are Chernoff's bounds on P(number >= least of the group), which add up to some 7.
+    A group is represented by its largest number. Up to a mean of 1000 groups are half a standard deviation wide (single
+    numbers if the mean is small) and their masses are exact to rounding. For larger means, and in the far tail, weights
+    are Chernoff's bounds on P(number >= least of the group), which sum to about 7.
 
     Args:
         trials: 0 to 1e15.
         chance: 0 <= chance < 1.
-        single: whether each number up to some ten standard deviations above a mean of at most 1000 is a group.
+        single: whether each number up to about ten standard deviations above a mean of at most 1000 is a group.
     """
     if trials == 0 or chance == 0.0:
         return [(0, 0.0)]
@@ -79,9 +76,9 @@ def chernoff_log_tail_up(start: int, trials: int, chance: float) -> float:
 
 
 def log_any_tail_up(start: int, trials: int, chance: Fraction, times: int) -> float:
-    """Return ln of the probability that one of so many independent Bin(trials, chance) is >= start, rounded up.
+    """Return ln of the probability that one of ``times`` independent Bin(trials, chance) is >= start, rounded up.
 
-    1 - (1 - p)^times of the exact tail p, good to some 1e-13 of 1 + its size.
+    1 - (1 - p)^times of the exact tail p, accurate to about 1e-13 of 1 + its size.
 
     Args:
         start: 0 to trials.
@@ -100,24 +97,24 @@ def log_any_tail_up(start: int, trials: int, chance: Fraction, times: int) -> fl
         ratio = (trials - j) / (j + 1) * odds * (1.0 + 8.0 * UNIT)
         term *= ratio
         total += term
-        if term < 1e-18 * total or j - start >= _TERMS:  # the others are below a geometric series
+        if term < 1e-18 * total or j - start >= _TERMS:  # a geometric series bounds the rest
             total += term * ratio / (1.0 - ratio)
             break
     log_tail = log_mass + math.log(total) + UNIT * (512.0 + 64.0 * abs(log_mass))
     log_all = math.log(times) + log_tail
     tail = math.exp(min(0.0, log_tail))
-    # ln(1 - (1 - p)^s); for small s p it is next to s p, less half of its square
+    # ln(1 - (1 - p)^s); for small s p, 1 - (1 - p)^s is about s p - (s p)^2/2.
     value = log_all if log_all < -40.0 else math.log(-math.expm1(times * math.log1p(-tail))) if tail < 1.0 else 0.0
     return min(0.0, value + UNIT * (16.0 + 4.0 * abs(value)))
 
 
-_TERMS = 4000  # terms of a tail that are added up before the rest is bounded by a geometric series
+_TERMS = 4000  # terms of a tail that are added before a geometric series bounds the rest
 
 
 def log_mass_up(number: int, *, trials: int, one_in: int) -> float:
-    """Return an upper bound on ln P(Bin(trials, 1/one_in) = number), good to some 1e-14 of 1 + its size.
+    """Return an upper bound on ln P(Bin(trials, 1/one_in) = number), accurate to about 1e-14 of 1 + its size.
 
-    Loader's saddle-point form, in which nothing cancels: the two deviances are formed from whole numbers.
+    Loader's saddle-point form, without cancellation: the two deviances are formed from integers.
 
     Args:
         number: 0 to trials.
@@ -141,7 +138,7 @@ def log_mass_up(number: int, *, trials: int, one_in: int) -> float:
 
 
 def _deviance(x: int, mean: int) -> float:
-    """Return x ln(x/mean) - x + mean for whole numbers, without cancellation."""
+    """Return x ln(x/mean) - x + mean for integers, without cancellation."""
     gap = x - mean
     v = gap / (x + mean)
     if abs(v) >= 0.1:
@@ -171,7 +168,7 @@ def log_tail_up(start: int, *, trials: int, one_in: int, terms: int = _TERMS) ->
     Args:
         start: any whole number.
         trials, one_in: as in `log_mass_up`.
-        terms: number of masses that are added up; the rest is bounded by a geometric series.
+        terms: number of masses that are added; a geometric series bounds the rest.
     """
     if start > trials:
         return -math.inf
@@ -187,7 +184,7 @@ def log_tail_up(start: int, *, trials: int, one_in: int, terms: int = _TERMS) ->
         total += term
         j += 1
         if term < 1e-30 * total:
-            # The rest is bounded by a geometric series that starts at the dropped term, and is below the rounding.
+            # A geometric series that starts at the dropped term bounds the rest; it is below the rounding.
             break
     value = log_mass_up(start, trials=trials, one_in=one_in) + math.log(total) + UNIT * (16.0 + 4.0 * (j - start))
     return min(0.0, value)
@@ -196,7 +193,7 @@ def log_tail_up(start: int, *, trials: int, one_in: int, terms: int = _TERMS) ->
 def quantile_up(log_chance: float, *, trials: int, one_in: int) -> int:
     """Return the least k with P(Bin(trials, 1/one_in) > k) <= chance, rounded up.
 
-    Above the mean it is exact but where rounding decides. Where it is below the mean, the mean is returned.
+    Above the mean it is exact up to rounding. If it is below the mean, the mean is returned.
 
     Args:
         log_chance: ln of the chance, <= 0.
@@ -225,14 +222,14 @@ Group = tuple[int, float, float]
 
 
 class Groups:
-    """Groups of numbers in order, each worked out when it is first asked for, from the one before."""
+    """Groups of numbers in order, each computed on first use from the one before."""
 
     def __init__(self, following: Callable[[Group | None], Group | None]) -> None:
         self._known: list[Group] = []
         self._following = following
 
     def __iter__(self) -> Iterator[Group]:
-        """Iterate over the groups from the first; several iterations share what is known."""
+        """Iterate over the groups from the first; several iterations share the computed groups."""
         for place in itertools.count():
             if place == len(self._known):
                 group = self._following(self._known[-1] if self._known else None)
@@ -246,9 +243,9 @@ class Groups:
 def upper_groups_with_tails(trials: int, one_in: int) -> Groups:
     """Return (number, ln weight, ln rest) such that sum weight f(number) >= E f for every non-decreasing f >= 0.
 
-    The rest is an upper bound on P(Bin > number). Numbers up to 1000, and within 10 standard deviations of a mean up
-    to 1000, are groups of one. A group is represented by its largest number; it is at most as wide as the larger of a
-    sixteenth of a standard deviation and a 64th of the number. Where all groups hold one number, the weights are the
+    The rest is an upper bound on P(Bin > number). Numbers up to 1000, and within 10 standard deviations of a mean up to
+    1000, are groups of one. A group is represented by its largest number; its width is at most the larger of a
+    sixteenth of a standard deviation and a 64th of the number. If all groups have one number, the weights are the
     masses.
 
     Args:
@@ -260,7 +257,7 @@ def upper_groups_with_tails(trials: int, one_in: int) -> Groups:
 def _group_after(before: Group | None, trials: int, one_in: int) -> Group | None:
     """Return the group that follows another, or the first; None after the last."""
     if before is not None and (before[0] == trials or before[2] < -1e9):
-        return None  # no delta that can be asked about is as small as e^(-1e9)
+        return None  # no delta in a question is as small as e^(-1e9)
     if one_in == 1:
         return trials, 0.0, -math.inf
     mean = trials / one_in
@@ -286,12 +283,12 @@ def _log_lower_tail_up(top: int, trials: int, one_in: int) -> float:
 
 
 _LOG_ZERO = -1e300  # a lower bound on ln of any weight
-_SINGLE = 256  # numbers so near the mean are blocks of one
-_GROWTH = 0.01  # further out, blocks grow by this share of their distance
+_SINGLE = 256  # numbers within this distance of the mean are blocks of one
+_GROWTH = 0.01  # further out, the width of blocks is this share of their distance
 
 
 class BinomialBlocks(NamedTuple):
-    """Blocks low..high of whole numbers, with lower and upper bounds on ln of their probabilities."""
+    """Blocks low..high of integers, with lower and upper bounds on ln of their probabilities."""
 
     low: Array
     high: Array
@@ -356,7 +353,7 @@ def _log_geometric(slope: Array, count: Array) -> Array:
 
 
 def _log_tail_up(trials: int, chance: Fraction, number: int) -> float:
-    """Return Chernoff's upper bound on ln of the probability of ``number`` and of all beyond it, away from the mean."""
+    """Return Chernoff's upper bound on ln of the probability of ``number`` and all numbers farther from the mean."""
     share = number / trials
     p = float(chance)
     gap = share * math.log(share / p) if share > 0.0 else 0.0
@@ -366,7 +363,7 @@ def _log_tail_up(trials: int, chance: Fraction, number: int) -> float:
 
 
 def log_masses(trials: int, chance: float) -> Array:
-    """Return ln P(Bin(trials, chance) = k) for k = 0, ..., trials, to some 64 units of roundoff of 1 + its size.
+    """Return ln P(Bin(trials, chance) = k) for k = 0, ..., trials, to about 64 units of roundoff of 1 + its size.
 
     Args:
         trials: 0 or more.
@@ -424,12 +421,12 @@ def _stirlings(n: Array) -> Array:
 
 
 class Truncation(NamedTuple):
-    """What a cap does to a batch that takes each of n records with probability q, and keeps a uniform part of a larger.
+    """The effect of a cap on a batch that takes each of n records with probability q; the kept part is uniform.
 
     Attributes:
-        chance: P(Bin(n-1, q) >= cap), rounded up: the others fill the batch. It is 0 where they are too few.
+        chance: P(Bin(n-1, q) >= cap), rounded up: the other records fill the batch. 0 if they are too few.
         rest: 1 - chance, rounded up.
-        rate: the probability with which a record is then in the batch, (cap/n) P(Bin(n, q) > cap)/chance, rounded up.
+        rate: the probability that a record is then in the batch, (cap/n) P(Bin(n, q) > cap)/chance, rounded up.
     """
 
     chance: float
@@ -442,7 +439,7 @@ LEAST_CHANCE = 1e-300  # a smaller one counts as this one
 
 @functools.lru_cache(maxsize=64)
 def truncation(trials: int, chance: float, cap: int) -> Truncation:
-    """Return what a cap on its size does to a batch of each of ``trials`` records with the same probability.
+    """Return the effect of a cap on the size of a batch that takes each of ``trials`` records with one probability.
 
     Args:
         trials: n, 1 to 1e10.
@@ -464,7 +461,7 @@ def truncation(trials: int, chance: float, cap: int) -> Truncation:
 
 
 def tail(trials: int, chance: float, start: int) -> tuple[float, float]:
-    """Return a lower and an upper bound on P(Bin(trials, chance) >= start), as a sum of masses, good to some 1e-12.
+    """Return a lower and an upper bound on P(Bin(trials, chance) >= start): a sum of masses, accurate to about 1e-12.
 
     Args:
         trials: 1 to 1e10.
@@ -486,7 +483,7 @@ def tail(trials: int, chance: float, start: int) -> tuple[float, float]:
     with np.errstate(under="ignore"):
         below = math.fsum(np.exp(logs - error)) * (1.0 - 8.0 * UNIT)
         above = math.fsum(np.exp(logs + error)) * (1.0 + 8.0 * UNIT)
-        # The rest is bounded by a geometric series, whose ratio is below 1 past the mean.
+        # A geometric series bounds the rest; its ratio is below 1 beyond the mean.
         ratio = (trials - last) / (last + 1.0) * float(exact / (1 - exact)) * (1.0 + 8.0 * UNIT)
         above += math.exp(float(logs[-1] + error[-1])) * ratio / (1.0 - ratio) + 5e-324
     return min(1.0, below), min(1.0, above * (1.0 + UNIT)) if first == start else 1.0

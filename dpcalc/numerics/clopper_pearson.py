@@ -1,7 +1,7 @@
 """Exact confidence bounds on a probability from a count (Clopper and Pearson 1934), rounded outwards.
 
-If k of n independent trials succeed, then p is below the lower bound with probability at most alpha, whatever p is; and
-so for the upper one. The bounds solve P(Bin(n, p) >= k) = alpha and P(Bin(n, p) <= k) = alpha, which are incomplete
+If k of n independent trials succeed, p is below the lower bound with probability at most alpha, for every p; likewise
+for the upper bound. The bounds solve P(Bin(n, p) >= k) = alpha and P(Bin(n, p) <= k) = alpha. Both tails are incomplete
 beta functions of p.
 """
 
@@ -11,8 +11,8 @@ import math
 
 from dpcalc.numerics.floats import up
 
-_MARGIN = 1e-6  # relative, far above the error of the incomplete beta function
-"""By which part the tail stays below alpha: far more than the error of an incomplete beta function."""
+_MARGIN = 1e-6
+"""Relative margin of the tail below alpha: far more than the error of the incomplete beta function."""
 
 
 def lower(successes: int, trials: int, alpha: float) -> float:
@@ -59,7 +59,7 @@ def upper(successes: int, trials: int, alpha: float) -> float:
 
 
 def sharp_lower(successes: int, trials: int, alpha: float) -> float:
-    """Return `lower` to some 1e-12: the tail is a sum of masses whose error is known. For up to 1e7 trials.
+    """Return `lower` to about 1e-12, for up to 1e7 trials: the tail is a sum of masses with a known error.
 
     >>> round(sharp_lower(3, 10, 0.05), 6)
     0.087264
@@ -78,7 +78,7 @@ def sharp_lower(successes: int, trials: int, alpha: float) -> float:
 
 
 def sharp_upper(successes: int, trials: int, alpha: float) -> float:
-    """Return `upper` to some 1e-12: 1 less what the failures have at least."""
+    """Return `upper` to about 1e-12: 1 minus the lower bound for the failures."""
     return up(1.0 - sharp_lower(trials - successes, trials, alpha))
 
 

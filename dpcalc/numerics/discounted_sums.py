@@ -1,10 +1,10 @@
-"""Laws of discounted sums S = A_0 + f A_1 + f^2 A_2 + ..., rounded up: how much of many small numbers is left.
+"""Laws of discounted sums S = A_0 + f A_1 + f^2 A_2 + ..., rounded up.
 
-The A_i >= 0 are independent and of one law. S of 2m terms is S of m terms plus f^m times another such sum, so that
-logarithmically many additions are enough. Few values are added exactly; where there are too many, each goes up to the
-next point of a lattice. Only numbers of one sign are added, so that small probabilities keep their digits. What is
-returned is larger than S in stochastic order: no P(S > x) is above what the law here says. For values that attacks
-attain there are laws that are smaller: values go down, and what is left out counts as less.
+The A_i >= 0 are independent with one law. S of 2m terms is S of m terms plus f^m times another such sum, so
+logarithmically many additions suffice. A few values are added exactly; if there are too many, each moves up to the next
+point of a lattice. All terms are positive, so small probabilities keep their relative precision. The law returned is
+larger than S in stochastic order: P(S > x) is never above its tail. For lower bounds there are smaller laws: values are
+rounded down, and dropped terms count as less.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from dpcalc.numerics.roots import near_minimum
 if TYPE_CHECKING:
     from fractions import Fraction
 
-_EXACT = 1 << 14  # values that are told apart: twelve terms of two values each, and sorting takes no time
-_LATTICE = 1 << 13  # points: the square of them, one convolution, takes some milliseconds
-_ADDED = 3.0 * _EXACT  # units of roundoff of a mass that is a sum of so many products at most, and of what is left
-_BLOCK = 0.004  # f^B >= 1 - this: B terms count as the first one, by half of this too large on the average
-_SPARED = 1e-5  # of the reach: terms that add less are counted as a constant, far below a step of the lattice
-_MANY = 1000.0  # successes: from here on Chernoff's bound is within some per cent of 1e-6 quantiles
-_SPARE = 1.06  # what lattices may add to sums of so few
-_FOLDS, _GROUPS = 60.0, 8000  # weights down to e^-60, in so many groups
+_EXACT = 1 << 14  # most distinct values added exactly: twelve terms of two values each; sorting is fast
+_LATTICE = 1 << 13  # points: one convolution, their square, takes some milliseconds
+_ADDED = 3.0 * _EXACT  # units of roundoff of a mass (a sum of at most _EXACT products) and of the rest
+_BLOCK = 0.004  # f^B >= 1 - this: B terms count as the first one, too large by half of this on average
+_SPARED = 1e-5  # share of the reach: terms that add less count as a constant, far below a step of the lattice
+_MANY = 1000.0  # successes from which Chernoff's bound is within a few per cent of 1e-6 quantiles
+_SPARE = 1.06  # factor that lattices may add below that
+_FOLDS, _GROUPS = 60.0, 8000  # weights down to e^-60, and the most groups of them
 _ROUNDED = 64.0  # units of roundoff of a sum of logarithms, added in pairs
-_NEGLIGIBLE = 1e-30  # probabilities that are left out where laws are rounded down
+_NEGLIGIBLE = 1e-30  # probabilities dropped when laws are rounded down
 _DEEP = 80.0  # sums less likely than e^-80 count as the largest
 
 
 class Law(NamedTuple):
-    """Increasing values >= 0 and their probabilities, each rounded up; what is left has values up to ``most``."""
+    """Increasing values >= 0 and their probabilities, each rounded up; the rest has values up to ``most``."""
 
     values: Array
     masses: Array
@@ -51,18 +51,18 @@ class Law(NamedTuple):
         return self._replace(values=np.minimum(self.values, most), most=min(self.most, most))
 
     def within(self, reach: float) -> Law:
-        """Return the law with values above some reach among the rest."""
+        """Return the law with values above ``reach`` moved to the rest."""
         inside = self.values <= reach
         rest = self.rest + float(self.masses[~inside].sum()) * (1.0 + len(inside) * UNIT)
         return self._replace(values=self.values[inside], masses=self.masses[inside], rest=rest)
 
     def on(self, nodes: Array) -> Law:
-        """Return the law with every value moved up to the next of the nodes, the last of which is above all values."""
+        """Return the law with every value moved up to the next node; the last node is above all values."""
         place = np.minimum(np.searchsorted(nodes, self.values), len(nodes) - 1)
         return self._replace(values=nodes, masses=_summed(place, self.masses, len(nodes)))
 
     def whole(self) -> tuple[Array, Array]:
-        """Return the values and masses with the rest at the largest value; those with no mass are left out."""
+        """Return the values and masses with the rest at the largest value, without values of no mass."""
         values, masses = self.values, self.masses
         if self.rest > 0.0:
             values, masses = np.append(values, self.most), np.append(masses, self.rest)
@@ -73,7 +73,7 @@ class Law(NamedTuple):
 
 
 def counts(trials: int, chance: Fraction) -> Law:
-    """Return the law of the number of successes of so many trials."""
+    """Return the law of the number of successes in ``trials`` trials."""
     if trials == 1:
         return Law(np.array([0.0, 1.0]), np.array([up(float(1 - chance)), up(float(chance))]), most=1.0)
     blocks = binomial_blocks(trials, chance)
@@ -88,7 +88,7 @@ def discounted(term: Law, factor: float, count: int, reach: float = math.inf) ->
         term: the law of one A_i.
         factor: f, from 0 to 1.
         count: 1 to 1e15.
-        reach: where the lattice of values ends; it is as fine as this is small.
+        reach: the end of the lattice of values; a smaller reach gives a finer lattice.
 
     >>> from fractions import Fraction
     >>> law = discounted(counts(1, Fraction(1, 2)), 0.5, 3)
@@ -106,7 +106,7 @@ def discounted(term: Law, factor: float, count: int, reach: float = math.inf) ->
         if factor**terms * left < reach * _SPARED:
             break
     exact = math.frexp(factor)[0] == 0.5 and terms <= 50  # powers of 2, and sums of a few of them
-    beyond = 0.0 if terms == count else up(factor**terms * left, 8.0) + 1e-300  # the other terms, at their largest
+    beyond = 0.0 if terms == count else up(factor**terms * left, 8.0) + 1e-300  # the other terms at their largest
     slack = 1.0 if exact else 1.0 + 16.0 * UNIT * (count.bit_length() + 1)
     grown = 1.0 + 2.0 * UNIT * error  # products and sums of the masses
     most = up(term.most * geometric(factor, count), 4.0) + beyond
@@ -122,13 +122,13 @@ def geometric(factor: float, count: int) -> float:
 
 
 def uses(trials: int, chance: Fraction, factor: float, count: int) -> Law:
-    """Return the law of the sum of f^i N_i for i < count, N_i successes of so many trials each.
+    """Return the law of the sum of f^i N_i for i < count; N_i is the number of successes in ``trials`` trials.
 
-    Terms whose weights differ by less than 0.4 per cent count as the first of them. Where very many successes are to be
-    expected, Chernoff's bounds are next to the truth in proportion, and no lattice is.
+    Terms whose weights differ by less than 0.4 per cent count as the first of them. For very many expected successes
+    Chernoff's bounds are tight relative to the value; a lattice is not.
 
     Args:
-        trials, chance: of a term, the chance above 0.
+        trials, chance: of a term; the chance is above 0.
         factor: f, from 0 to 1.
         count: 0 to 1e15.
     """
@@ -145,7 +145,7 @@ def uses(trials: int, chance: Fraction, factor: float, count: int) -> Law:
 
 
 def uses_of_periods(period: int, factor: float, count: int) -> Law:
-    """Return the law of the sum of f^(t i) f^(J_i) for i < count, J_i uniform on 0..t-1 for the period t."""
+    """Return the law of the sum of f^(t i) f^(J_i) for i < count, with J_i uniform on 0..t-1 and t the period."""
     if count == 0:
         return Law(np.zeros(1), np.ones(1))
     size = -(-period // _EXACT)
@@ -159,9 +159,9 @@ def uses_of_periods(period: int, factor: float, count: int) -> Law:
 
 
 class _Sums(NamedTuple):
-    """Sums of f^i N_i by Chernoff's bound: the weights of groups of trials, and what all that are left out add at most.
+    """Sums of f^i N_i by Chernoff's bound: the weights of groups of trials, and the most that dropped terms add.
 
-    P(S > x) <= e^(K(t) - t x) for every t > 0, with K(t) = ln E e^(t S), which grows if a weight does.
+    P(S > x) <= e^(K(t) - t x) for every t > 0, with K(t) = ln E e^(t S), which increases in every weight.
     """
 
     weights: Array
@@ -172,7 +172,7 @@ class _Sums(NamedTuple):
 
     @classmethod
     def of(cls, trials: int, chance: Fraction, factor: float, count: int) -> _Sums:
-        """Return the sum of so many terms, of some thousand groups at most."""
+        """Return the sum of ``count`` terms, in at most some thousand groups."""
         most = up(trials * geometric(factor, count))
         if not 0.0 < factor < 1.0:
             return cls(np.ones(1), float(trials * (count if factor > 0.0 else 1)), float(chance), 0.0, most)
@@ -192,7 +192,7 @@ class _Sums(NamedTuple):
         return self.trials * float(np.where(x < 30.0, near, far).sum())
 
     def cut(self, log_failure: float) -> float:
-        """Return an x with P(S > x) <= e^log_failure: the least of (K(t) - log_failure)/t over t."""
+        """Return an x with P(S > x) <= e^log_failure: the minimum of (K(t) - log_failure)/t over t."""
 
         def at(log_t: float) -> float:
             return (self.cumulant(math.exp(log_t)) - log_failure) / math.exp(log_t)
@@ -201,7 +201,7 @@ class _Sums(NamedTuple):
         return min(self.most, up(at(near_minimum(at, -40.0, 40.0, steps=90)), _ROUNDED) + self.beyond)
 
     def law(self) -> Law:
-        """Return a law by the bounds of some hundred t."""
+        """Return a law from the bounds of 160 values of t."""
         mean = self.trials * self.chance * float(self.weights.sum())
         t = np.geomspace(1e-2 / math.sqrt(self.trials * self.chance * float((self.weights**2).sum())), 3.0, 160)
         cumulants = np.array([self.cumulant(each) for each in t.tolist()])
@@ -214,7 +214,7 @@ class _Sums(NamedTuple):
 
 
 def cut(trials: int, chance: Fraction, factor: float, count: int, log_failure: float) -> float:
-    """Return an x that the sum of f^i N_i exceeds with a probability of at most e^log_failure, by Chernoff's bound."""
+    """Return an x that the sum of f^i N_i exceeds with probability at most e^log_failure, by Chernoff's bound."""
     return _Sums.of(trials, chance, factor, count).cut(log_failure)
 
 
@@ -224,10 +224,10 @@ def cut(trials: int, chance: Fraction, factor: float, count: int, log_failure: f
 def uses_down(
     trials: int, chance: Fraction, factor: float, count: int, period: int = 1, points: int = 1 << 12
 ) -> tuple[Array, Array]:
-    """Return values and masses of a law that is smaller than that of `uses`, or of `uses_of_periods` for a period above
-    1; the masses are rounded down, and what they leave up to 1 is at 0.
+    """Return values and masses of a law below that of `uses`, or of `uses_of_periods` for a period above 1.
 
-    Values go down to the points of a lattice; terms of next to no weight are left out.
+    Masses are rounded down, and the rest of 1 is at 0. Values are rounded down to a lattice; terms of negligible weight
+    are dropped.
     """
     folds = math.ceil(20.0 / -math.log(factor)) if 0.0 < factor < 1.0 else 1 if factor <= 0.0 else count
     shown = -(-min(count, folds) // period) * period
@@ -236,7 +236,7 @@ def uses_down(
         if period == 1
         else trials * geometric(factor**period, count // period)
     )
-    whole = (factor >= 1.0 or shown == 1) and most <= points  # whole numbers are points, in spite of roundoff
+    whole = (factor >= 1.0 or shown == 1) and most <= points  # integers are points of the lattice, despite roundoff
     step, law, terms = 1.0 - 32.0 * UNIT if whole else up(most) / points, np.ones(1), 0
     for values, masses in _terms_down(trials, chance, factor, min(shown, count), period):
         place = np.floor(np.minimum(values, most) / step * (1.0 - 8.0 * UNIT)).astype(np.int64)
@@ -246,7 +246,7 @@ def uses_down(
 
 
 def _terms_down(trials: int, chance: Fraction, factor: float, shown: int, period: int) -> Iterator[tuple[Array, Array]]:
-    """Yield the values and masses of terms, rounded down, the first of which weigh most."""
+    """Yield the values and masses of terms, rounded down, the heaviest terms first."""
     if period > 1:
         places = factor ** np.arange(period, dtype=float) * (1.0 - 4.0 * UNIT)
         for start in range(0, shown, period):
@@ -263,7 +263,7 @@ def _terms_down(trials: int, chance: Fraction, factor: float, shown: int, period
 
 
 def _shifted_sum(law: Array, row: Array) -> Array:
-    """Return the convolution of a law with one of few places."""
+    """Return the convolution of a law with a law on few places."""
     sums = np.zeros(len(law) + len(row) - 1)
     for place in np.flatnonzero(row):
         sums[place : place + len(law)] += row[place] * law
@@ -291,12 +291,12 @@ def _plus(a: Law, b: Law, factor: float, reach: float) -> Law:
 
 
 def _rows(values: Array, masses: Array, step: float) -> Array:
-    """Return the masses on the multiples of a step, each value moved up to the next."""
+    """Return the masses on multiples of a step; each value moves up to the next multiple."""
     place = np.ceil(values / step * (1.0 - 8.0 * UNIT)).astype(np.int64)
     place += place * step < values
     return _summed(place, masses, int(place.max()) + 1)
 
 
 def _summed(place: Integers, masses: Array, count: int) -> Array:
-    """Return the sums of the masses of every place."""
+    """Return the sum of the masses at every place."""
     return np.bincount(place, masses, count).astype(float, copy=False)

@@ -23,14 +23,14 @@ from typing import NamedTuple
 from dpcalc.numerics.floats import UNIT, down, up
 from dpcalc.numerics.roots import gauss_legendre
 
-_DIRECT = 2000  # up to so many terms are added directly
+_DIRECT = 2000  # up to this many terms are added directly
 _MOST = 10**15  # exact as a double
 _CLEAR = 400.0  # the cut is this many times the sharpness away from the singularity: rho >= 200
 _SPREAD = 4.0  # |g| grows by at most this factor within rho
 _FINE, _COARSE = 14, 11  # points of the two rules
 _WEIGHTS = 40.0  # units of roundoff: the error of a weight of the finer rule and of the product with it
 _LONGEST = 8.0  # the longest panel, in ln(t - singular), times the sharpness
-_FARTHEST = 1e280  # where a rest that does not end counts as infinite; near the largest double
+_FARTHEST = 1e280  # near the largest double: an infinite sum is evaluated no further
 
 
 class _Part(NamedTuple):
@@ -70,9 +70,9 @@ def enclose_sum(
 ) -> tuple[float, float]:
     """Return (low, high) around the sum of g(t) over the integers first <= t <= last.
 
-    Some 400 times the sharpness terms are added one by one, and a few hundred evaluations of g give the rest. The width
-    is at most about 1e-13 of the sum of |g|, unless ``relative`` alone is more, or a large ``singular`` is close, or
-    power < 1.06. The enclosure relies on the assumption on g and on the comparison of two quadrature rules.
+    About 400 times the sharpness terms are added one by one, and a few hundred evaluations of g give the rest. The
+    width is at most about 1e-13 of the sum of |g|, unless ``relative`` alone is more, or a large ``singular`` is close,
+    or power < 1.06. The enclosure relies on the assumption on g and on the comparison of two quadrature rules.
 
     Args:
         g: the summand, finite, and past the cut as assumed above. Examples: t^-p with sharpness max(1, p/2), and
@@ -80,8 +80,8 @@ def enclose_sum(
             ``first`` and ``last``, and up to 1.5 percent of t - singular outside of them.
         first: at least 1, at most 1e15, and beyond ``singular``.
         last: an integer up to 1e15, or math.inf.
-        singular: the point on the real line where g ceases to be smooth. If it is large, a g whose argument is counted
-            from there keeps the rounding of t out of the width.
+        singular: the point on the real line where g ceases to be smooth. If it is large, let g compute with
+            t - singular, so that the rounding of t does not widen the result.
         sharpness: at least 1.
         relative: bound on the relative error of g in floating point, below 1; a number, or a function of t that may
             decrease at first and increase later, more slowly than g decreases.
@@ -141,8 +141,8 @@ def _ends(slow: _Slow, t: float) -> _Part:
 def _integral(slow: _Slow, a: float, b: float, before: float) -> _Part:
     """Return the integral of g over [a, b] by panels in ln(t - singular); ``before`` is the size of the sum so far.
 
-    On the first panels, 1/2 long for sharpness 1, the finer rule is good to 1e-16 by the assumption on g alone. Panels
-    get longer while two rules agree, and shorter where they do not; the difference is added to the error.
+    On the first panels, 1/2 long for sharpness 1, the finer rule is accurate to 1e-16 by the assumption on g alone.
+    Panels get longer while two rules agree, and else shorter; the difference is added to the error.
     """
     shortest = 0.125 / slow.sharpness
     length, patience = 4.0 * shortest, 0
@@ -173,7 +173,7 @@ def _panel(slow: _Slow, left: float, right: float) -> tuple[_Part, float]:
     """Return the integral over [left, right], and its difference to a coarser rule.
 
     With y = left - singular (which need not be exact) the substitution is t = left + y (exp(s) - 1), 0 <= s <= length.
-    The length is good to 4 units of roundoff, s to 2 length, t - left and dt/ds to 2 length + 4.
+    The length has an error of 4 units of roundoff, s of 2 length, t - left and dt/ds of 2 length + 4.
     """
     y = left - slow.singular
     length = math.log1p((right - left) / y)

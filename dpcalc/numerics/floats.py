@@ -1,11 +1,7 @@
-"""Floating-point building blocks: error-free transformations and outward rounding; arrays of doubles.
+"""Floating-point building blocks: outward rounding, error-free transformations, quotients of products, logarithms.
 
-``np`` is numpy, imported when it is first used: a question that needs no arrays does not wait for it, which takes
-longer than most answers. Modules that compute with arrays import ``np`` from here, and need no import in each function.
-
-Quotients of products of non-negative numbers, rounded up or down; no intermediate result over- or underflows.
-
-Sums and differences of numbers held as natural logarithms, to nearest, and probabilities back from them, rounded.
+``np`` is numpy, imported on first use: its import takes longer than most answers that need no arrays. Modules that
+compute with arrays import ``np`` from here.
 """
 
 from __future__ import annotations
@@ -42,9 +38,9 @@ else:
 
 
 def distinct(*parts: NDArray[Scalar]) -> NDArray[Scalar]:
-    """Return the values of the parts, rising and without repetitions; none is nan.
+    """Return the values of the parts in increasing order without repetitions; none may be nan.
 
-    `numpy.unique` imports the masked arrays, a sixth of what numpy itself takes.
+    `numpy.unique` would import the masked arrays, a sixth of numpy's own import time.
 
     >>> import numpy as np
     >>> distinct(np.array([3, 1]), np.array([1, 2])).tolist()
@@ -73,7 +69,7 @@ def down(value: float, ulps: float = 1.0) -> float:
 
 
 def ratio_up(numerator: float, denominator: float, steps: int = 1) -> float:
-    """Return numerator/(denominator sqrt(steps)), rounded up; exact where operands and value are short (`is_short`).
+    """Return numerator/(denominator sqrt(steps)), rounded up; exact if operands and value are short (`is_short`).
 
     Otherwise 8 units of roundoff are added, for three operations and half a unit of each operand (a decimal read as a
     double).
@@ -87,7 +83,7 @@ def ratio_up(numerator: float, denominator: float, steps: int = 1) -> float:
 
 
 def product_up(*factors: float) -> float:
-    """Return the product of non-negative factors, rounded up; exact where factors and value are short."""
+    """Return the product of non-negative factors, rounded up; exact if factors and value are short."""
     value = math.prod(factors)
     if is_short(value) and all(map(is_short, factors)):
         exact = math.prod(int(x * _SHORT) for x in factors)
@@ -118,7 +114,7 @@ def decimal_quotient_up(numerators: tuple[float, ...], denominators: tuple[float
 
 
 def _divided_up(top: int, bottom: int) -> float:
-    """Return the quotient of positive integers, rounded up; inf where it overflows."""
+    """Return the quotient of positive integers, rounded up; inf on overflow."""
     try:
         value = max(top / bottom, 5e-324)
     except OverflowError:
@@ -180,10 +176,10 @@ def from_ordinal(rank: int) -> float:
 
 
 def quotient_up(numerators: Sequence[float], denominators: Sequence[float], slack: float = 0.0) -> float:
-    """Return a quotient of products of non-negative numbers, rounded up.
+    """Return a quotient of products of non-negative numbers, rounded up; no intermediate result over- or underflows.
 
     The allowance covers half a unit of each factor (a decimal read as a double), the roundings of the product, and
-    ``slack`` more units of roundoff. inf where the result overflows.
+    ``slack`` more units of roundoff. inf if the result overflows.
     """
     mantissa, exponent = _product(numerators, denominators)
     if mantissa == 0.0:
@@ -235,7 +231,7 @@ def log_add_exp(a: float, b: float) -> float:
 
 
 def log_less(a: float, b: float) -> float:
-    """Return ln(exp(a) - exp(b)); -inf where b is at least a."""
+    """Return ln(exp(a) - exp(b)); -inf if b >= a."""
     return a + log_one_minus_exp(b - a) if b < a else -math.inf
 
 
@@ -259,7 +255,7 @@ def log_one_minus_exp(x: float) -> float:
 
 
 def exp_down(log_probability: float) -> float:
-    """Return the probability with this logarithm, <= 0, rounded down; 0 where it would underflow."""
+    """Return the probability with this logarithm, <= 0, rounded down; 0 if it would underflow."""
     return max(0.0, down(math.exp(log_probability), 4.0)) if log_probability > -745.0 else 0.0
 
 

@@ -1,8 +1,8 @@
 """The normal distribution to full double precision: Mills ratio, ln Phi and the Gaussian hockey-stick divergence.
 
-Values are to nearest, with stated errors; `normal_arrays` has the array forms. Throughout, ``phi`` is the standard
-normal density, ``Q`` its upper tail, ``M(u) = Q(u)/phi(u)`` the Mills ratio and ``D(u) = 1 - u M(u) = -M'(u)``. The
-hockey-stick divergence between N(r, 1) and N(0, 1),
+It also has quantiles of chi^2. Values are to nearest, with stated errors; `normal_arrays` has the array forms. ``phi``
+is the standard normal density, ``Q`` its upper tail, ``M(u) = Q(u)/phi(u)`` the Mills ratio and
+``D(u) = 1 - u M(u) = -M'(u)``. The hockey-stick divergence between N(r, 1) and N(0, 1),
 
     H(e, r) = Phi(r/2 - e/r) - exp(e) Phi(-r/2 - e/r),
 
@@ -24,7 +24,7 @@ from dpcalc.numerics.floats import MAX, UNIT, log_one_minus_exp, two_product, tw
 from dpcalc.numerics.roots import greatest, least
 
 LN_SQRT_2PI = 0.9189385332046728
-_LEAST_LOG = -4e199  # of H: that of e/r = 1e100 is -5e199, and past it e/r and its square need not be finite
+_LEAST_LOG = -4e199  # the least ln H returned: at e/r = 1e100 it is -5e199; beyond, e/r and its square may overflow
 INV_SQRT_2PI = 0.3989422804014327
 
 MILLS_TABLE = (
@@ -53,10 +53,10 @@ MILLS_TABLE = (
 )
 """(M(k/4), D(k/4)) for k = -5..16, correctly rounded."""
 TABLE_LAST = 4.125
-"""Up to here the Mills ratio is a Taylor series about the nearest entry of the table; beyond, a continued fraction."""
+"""Up to here the Mills ratio is a Taylor series about the nearest table entry; beyond, a continued fraction."""
 TAYLOR_TERMS = 18
 FIRST_DOWNWARDS = 8
-"""Below this cell, at 2, high coefficients of Taylor series are good by the recurrence upwards."""
+"""Below this cell, at 2, the upward recurrence gives accurate high Taylor coefficients."""
 _CELL_TERMS = 13  # beyond the table m_{j+1}/m_j is below 1/4, and distances are at most 1/8
 
 
@@ -73,7 +73,7 @@ def mills(u: float) -> float:
 
 
 def _polynomial(coefficients: tuple[float, ...], h: float) -> float:
-    """Return the value at h of a polynomial whose highest coefficient is the first."""
+    """Return the value at h of a polynomial, highest coefficient first."""
     value = 0.0
     for c in coefficients:
         value = value * h + c
@@ -82,7 +82,7 @@ def _polynomial(coefficients: tuple[float, ...], h: float) -> float:
 
 @functools.cache
 def _cell(nearest: int) -> tuple[float, ...]:
-    """Return the Taylor coefficients of M about nearest/4, the highest first, for distances up to 1/8."""
+    """Return the Taylor coefficients of M about nearest/4, highest first, for distances up to 1/8."""
     if 0.25 * nearest < TABLE_LAST:
         return tuple(reversed(_upwards(nearest, TAYLOR_TERMS)))
     return tuple(reversed(_downwards(nearest, _CELL_TERMS)))
@@ -90,7 +90,7 @@ def _cell(nearest: int) -> tuple[float, ...]:
 
 @functools.cache
 def _long_cell(nearest: int, terms: int) -> tuple[float, ...]:
-    """Return so many Taylor coefficients of M about nearest/4, the highest first, all of them good for long ways."""
+    """Return ``terms`` Taylor coefficients of M about nearest/4, highest first, accurate for long distances too."""
     return tuple(reversed(_upwards(nearest, terms) if nearest < FIRST_DOWNWARDS else _downwards(nearest, terms)))
 
 
@@ -104,9 +104,9 @@ def _upwards(nearest: int, terms: int) -> list[float]:
 
 
 def _downwards(nearest: int, terms: int) -> list[float]:
-    """Return m_0, m_1, ...: downwards, where it is stable, the recurrence is m_j/m_{j-1} = -1/(u0 + (j+1) k_j).
+    """Return m_0, m_1, ... by the stable downward recurrence m_j/m_{j-1} = -1/(u0 + (j+1) k_j).
 
-    All those ratios -k_j are tails of the continued fraction of M.
+    The ratios -k_j are tails of the continued fraction of M.
     """
     u0 = 0.25 * nearest
     k, ratios = 0.0, [0.0] * (fraction_terms(u0) + terms)
@@ -129,7 +129,7 @@ def _mills_fraction(u: float) -> float:
 
 
 def fraction_terms(u: float) -> int:
-    """Return how many terms of the continued fraction of M are enough, for u >= 2."""
+    """Return a sufficient number of terms of the continued fraction of M, for u >= 2."""
     return int(6 + 150.0 / u + 1000.0 / (u * u * u))
 
 
@@ -162,7 +162,7 @@ def log_ndtr(x: float) -> float:
 
 
 _LN2 = 0.6931471805599453
-_NEAR_QUANTILE = 2.0**-46  # relative: a bracket of some 128 units of roundoff about a value to nearest
+_NEAR_QUANTILE = 2.0**-46  # relative: a bracket of about 128 units of roundoff around a value to nearest
 _FARTHEST_QUANTILE = 1e8  # ln of its tail is -5e15
 
 
@@ -173,7 +173,7 @@ def quantile(log_tail: float, *, upwards: bool) -> float:
     1.9599639845
     """
     if log_tail <= math.log(0.5):
-        # The least z whose tail is certainly at most this, or the greatest whose tail is certainly at least this.
+        # The least z whose tail is provably at most this, or the greatest z whose tail is provably at least this.
         return _half_line(log_tail, -1.0, upwards=upwards)
     return -_half_line(log_tail, 1.0, upwards=not upwards)
 
@@ -201,7 +201,7 @@ def _half_line(log_tail: float, sign: float, *, upwards: bool) -> float:
 
 
 def _about_quantile(log_tail: float) -> float:
-    """Return about z >= 0 with Q(z) = e^log_tail <= 1/2, by Halley's steps from the right; 0 where there is none.
+    """Return an approximate z >= 0 with Q(z) = e^log_tail <= 1/2, by Halley's steps from the right; 0 if there is none.
 
     With h = 1/M(z) the derivatives of ln Q are -h and -h (h - z).
     """
@@ -234,7 +234,7 @@ def log_hockey_stick(e: float, r: float) -> float:
         return 0.0
     if q > 1e100:
         return _LEAST_LOG
-    x, x_lo = q - 0.5 * r, 0.0  # e/r - r/2, in two doubles where it matters
+    x, x_lo = q - 0.5 * r, 0.0  # e/r - r/2, in two doubles if it matters
     if q >= 1e-130 and r >= 1e-130:
         p, p_lo = two_product(q, r)
         s, s_lo = two_sum(q, -0.5 * r)
@@ -249,12 +249,12 @@ def log_hockey_stick(e: float, r: float) -> float:
 def log_hockey_stick_error(value: float) -> float:
     """Return a bound on the absolute error of a finite ``value`` returned by `log_hockey_stick`.
 
-    Where x < -1 the complement 1 - H carries a relative error of at most 20 units of roundoff (two exponentials, two
-    Mills ratios, three products) and log1p keeps it. Elsewhere H < 0.85, x^2/2 is exact to twice the precision, and
-    the log of the integral and three additions each err by at most one unit of their result; the integral itself is
-    good to 16 units. Measured errors stay below 0.6 of this bound.
+    If x < -1 the complement 1 - H has a relative error of at most 20 units of roundoff (two exponentials, two Mills
+    ratios, three products) and log1p keeps it. Otherwise H < 0.85, x^2/2 is exact to twice the precision, and the log
+    of the integral and three additions each err by at most one unit of their result; the integral itself has an error
+    of at most 16 units. Measured errors stay below 0.6 of this bound.
     """
-    # The last term is for values among the subnormal numbers, where relative errors mean nothing.
+    # The last term is for subnormal values, where relative errors mean nothing.
     return UNIT * (24.0 * -value if value > -0.15 else 4.0 * -value + 24.0) + 1e-323
 
 
@@ -301,7 +301,7 @@ def _far_difference(x: float, r: float) -> float:
 
 
 def far_terms(least: float) -> int:
-    """Return how many terms of the continued fraction leave less than a unit of roundoff from ``least`` > 30 on."""
+    """Return a number of terms of the continued fraction that leave less than a unit of roundoff, for u >= least."""
     square, terms, left = least * least, 0, 1.0
     while left > 0.1 * UNIT:
         terms += 1
@@ -310,11 +310,11 @@ def far_terms(least: float) -> int:
 
 
 EXACT_UP_TO = 5000
-"""Up to so many degrees of freedom the quantile is exact; beyond, it is Laurent and Massart's bound."""
+"""Up to this many degrees of freedom the quantile is exact; beyond, it is Laurent and Massart's bound."""
 
 
 def log_tail_up(x: float, *, freedom: int) -> float:
-    """Return an upper bound on ln P(chi^2 >= x), x above the mean; good to 1e-10 of the probability.
+    """Return an upper bound on ln P(chi^2 >= x), x above the mean; accurate to 1e-10 of the probability.
 
     Q(a + 1, y) = Q(a, y) + y^a e^-y/Gamma(a + 1) from a = 1 or 1/2 up to freedom/2, y = x/2: all terms are positive.
 
@@ -323,7 +323,7 @@ def log_tail_up(x: float, *, freedom: int) -> float:
         freedom: 1 to 5000.
     """
     y, half = 0.5 * x, 0.5 * freedom
-    # The terms from the last, y^(a-1) e^-y/Gamma(a), down: each is (a - 1)/y of the one before it.
+    # The terms from the last, y^(a-1) e^-y/Gamma(a), to the first: each is (a - 1)/y times the one before it.
     a, total, term = half, 0.0, 1.0
     while a > 1.0:
         total += term

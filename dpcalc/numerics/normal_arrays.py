@@ -1,11 +1,7 @@
 """Array forms of `dpcalc.numerics.normal`: the Gaussian hockey-stick divergence, rounded up, and the Mills ratio.
 
-Sums and differences of arrays of numbers held as natural logarithms, to nearest: the array form of `logspace`.
-
-Probabilities of half-lines under mixtures of normal laws, rounded to either side.
-
-For any event A, P(A) - e^eps Q(A) is a lower bound on delta(eps) of the pair (P, Q), whether A is the best event or
-not.
+It also has array forms of the logarithms in `floats`, to nearest, and probabilities of half-lines under mixtures of
+normal laws, rounded to either side. For any event A, P(A) - e^eps Q(A) is a lower bound on delta(eps) of (P, Q).
 """
 
 from __future__ import annotations
@@ -31,11 +27,11 @@ if TYPE_CHECKING:
 
 
 _FIRST_CELL = -5  # quarters: cells start at -1.25, since x >= -1
-_LAST_CELL = 162  # the middle of [x, x + r] is at most 1.25 `CELL_LAST` where a series is used
+_LAST_CELL = 162  # the middle of [x, x + r] is at most 1.25 `CELL_LAST` if a series is used
 _UPWARD_CELLS = FIRST_DOWNWARDS - _FIRST_CELL
-_MILLS_TERMS = 18  # of Taylor series over an eighth leave less than a unit of roundoff
-_FEW = 1500  # numbers take less time together, with as many terms as any of them needs
-_AT_ONCE = 1 << 13  # so many numbers, and what is worked out of them, stay in the cache of a core
+_MILLS_TERMS = 18  # Taylor terms that leave less than a unit of roundoff up to distance 1/8
+_FEW = 1500  # up to this many numbers are computed together, with the most terms that any of them needs
+_AT_ONCE = 1 << 13  # this many numbers and their intermediate results stay in the cache of a core
 
 
 def log_hockey_stick_up(e: Any, r: Any) -> Array:
@@ -76,12 +72,12 @@ def _at_any_threshold(e: Array, r: Array) -> Array:
 def log_hockey_stick_down(e: Array, r: Array) -> Array:
     """Return lower bounds on ln H(e, r), elementwise, for 0 <= e <= 1e98 r and 1e-99 <= r <= 1e99.
 
-    They are below `log_hockey_stick_up` by what that may exceed the exact value; where x < -1, and ln H is near 0, by
-    so much relative to it.
+    They are below `log_hockey_stick_up` by its largest excess over the exact value; if x < -1, where ln H is near 0,
+    this difference is relative.
     """
     value, q = _at_non_negative_threshold(e, r), e / r
     x = q - 0.5 * r
-    shift = 2.0**-49 * (1.0 + q + r)  # how far x may be from the exact one, with room: beyond r = 1e15 more than x
+    shift = 2.0**-49 * (1.0 + q + r)  # generous bound on the error of x: beyond r = 1e15 it exceeds x
     error = shift * (np.abs(x) + 2.0 + shift)
     far = value - error + 2.0**-49 * value
     return np.where(
@@ -98,8 +94,8 @@ def _at_non_negative_threshold(e: Array, r: Array) -> Array:
     if near.any():
         x1, y1 = x[near], x[near] + r[near]
         gap = INV_SQRT_2PI * np.exp(-(0.5 * x1 * x1)) * (mills(-x1) + mills(y1))
-        # Here H > 0.3; the complement's relative error becomes that of the logarithm (the last term: among subnormal
-        # numbers relative errors mean nothing).
+        # Here H > 0.3; the complement's relative error becomes that of the logarithm. The last term is for subnormal
+        # numbers, where relative errors mean nothing.
         value[near] = np.log1p(-np.minimum(gap, 0.9)) * (1.0 - np.minimum(error[near] * 2.0 + 64.0 * UNIT, 1.0))
         value[near] += 5e-323
     far = ~near
@@ -129,7 +125,7 @@ def mills(u: Array) -> Array:
 def _taylor() -> Array:
     """Return m_0, m_1, ... of the Taylor series of M about k/4, k = -5, -4, ...; shape (terms, cells).
 
-    By the recurrences of `normal`: upwards where u is small, downwards where it is large.
+    The recurrences are those of `normal`: upwards for small u, downwards for large u.
     """
     u = 0.25 * np.arange(_FIRST_CELL, _LAST_CELL + 1)
     terms = REACHES[-1][1]
@@ -161,7 +157,7 @@ def _polynomial(series: Array, nearest: Array, h: Array) -> Array:
 
 
 def _log_difference(x: Array, r: Array) -> Array:
-    """Return ln(M(x) - M(x + r)) for x >= -1, without the difference where it would cancel."""
+    """Return ln(M(x) - M(x + r)) for x >= -1, without cancellation."""
     result = np.empty_like(x)
     far = x > CELL_LAST
     if far.any():
@@ -179,7 +175,7 @@ def _log_difference(x: Array, r: Array) -> Array:
 
 
 def _one_reach(reach: Array) -> tuple[tuple[float, int], ...]:
-    """Return the last of `REACHES` with as many terms as all that are within it need, which few numbers may share."""
+    """Return the last of `REACHES` with enough terms for all numbers within it; for few numbers this is faster."""
     last = REACHES[-1][0]
     within = float(reach.max(initial=0.0, where=reach < last))
     return ((last, next(terms for reached, terms in REACHES if within < reached)),)
@@ -217,18 +213,18 @@ def log_sum_exp(logs: Array) -> float:
 
 
 def log_one_minus_exp(x: Array) -> Array:
-    """Return ln(1 - e^x), elementwise, for x <= 0, good to 4 units of roundoff of 1 + |value|; -inf at 0."""
+    """Return ln(1 - e^x), elementwise, for x <= 0, accurate to 4 units of roundoff of 1 + |value|; -inf at 0."""
     with np.errstate(divide="ignore"):
         return np.where(x > -0.6931471805599453, np.log(-np.expm1(x)), np.log1p(-np.exp(x)))
 
 
 def log_difference(a: Array, b: Array) -> Array:
-    """Return ln(e^a - e^b), elementwise, for a >= b; -inf where they are equal."""
+    """Return ln(e^a - e^b), elementwise, for a >= b; -inf if they are equal."""
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.where(a > b, a + np.log(-np.expm1(b - a)), -np.inf)
 
 
-_LOCAL = 1e4  # a line through two points is trusted at so many times the distance that is wanted
+_LOCAL = 1e4  # a line through two points is trusted if they are within this multiple of the wanted distance
 _LOG_ZERO = -1e300  # stands for ln 0 among weights
 
 
@@ -276,7 +272,7 @@ def log_advantage_down(p: Mixture, q: Mixture, epsilon: float, above: float) -> 
         above: the threshold, finite.
 
     Returns:
-        A lower bound; -inf where the difference may be 0 or negative.
+        A lower bound; -inf if the difference may be 0 or negative.
     """
     log_p = _log_probability(p, above, -1)
     gap = _log_probability(q, above, 1) + epsilon * (1.0 + UNIT) - log_p
@@ -290,13 +286,13 @@ def log_advantage_down(p: Mixture, q: Mixture, epsilon: float, above: float) -> 
 
 
 def log_density(mixture: Mixture, at: float) -> float:
-    """Return ln of the density at a point but for ln sqrt(2 pi), to nearest."""
+    """Return ln of the density at a point plus ln sqrt(2 pi), to nearest."""
     u = np.minimum(np.abs((at - mixture.mean) / mixture.spread), 1e100)
     return _log_sum(mixture.log_weight - 0.5 * u * u - np.log(mixture.spread))
 
 
 def likelihood_ratio_threshold(p: Mixture, q: Mixture, epsilon: float) -> float:
-    """Return about where the density of P is e^epsilon times that of Q.
+    """Return approximately where the density of P is e^epsilon times that of Q.
 
     This is the best threshold if the likelihood ratio increases; any threshold gives a valid bound.
     """
@@ -315,10 +311,10 @@ def likelihood_ratio_threshold(p: Mixture, q: Mixture, epsilon: float) -> float:
 
 
 def _crossing(rising: Callable[[float], float], low: float, high: float, within: float) -> float:
-    """Return about where a function that rises crosses 0 between two ends; the middle of the last bracket at worst.
+    """Return approximately where an increasing function crosses 0 between two ends; at worst the middle of the bracket.
 
-    Secants of the bracket lead there, and a bisection after every other one keeps the bracket from shrinking at one end
-    alone. It ends where the line through the last two points, which are close, is as near to 0 as is wanted.
+    A bisection follows every two secant steps, so that both ends of the bracket move. The search ends when the line
+    through the last two points, which are close, has its zero as near as wanted.
     """
     below, above = rising(low), rising(high)
     last, reached = low, below

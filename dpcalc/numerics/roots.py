@@ -1,19 +1,15 @@
-"""Bracketed inversion of monotone functions; the result always satisfies the inequality.
+"""Bracketed inversion of monotone functions, Lambert's function W, and Gauss-Legendre quadrature.
 
-Both searches work on non-negative doubles and stop when the bracket is one representable number wide (or
+`least` and `greatest` work on non-negative doubles and stop when the bracket is one representable number wide (or
 ``ulps``). The returned point has been *evaluated* and satisfies the inequality, whatever the rounding of the function.
 
-Lambert's function W on its principal branch, enclosed: W(exp(log_z)), also where exp(log_z) overflows.
-
-W = W(z) > 0 solves W exp(W) = z, or W + ln W = ln z. With w a double near W, z exp(-w)/w - 1 and ln z - w - ln w are
-two forms of one residual: as a function of ln w, w + ln w has slope 1 + w, so that
+W = W(z) > 0 on its principal branch solves W exp(W) = z, or W + ln W = ln z. With w a double near W, z exp(-w)/w - 1
+and ln z - w - ln w are two forms of one residual: as a function of ln w, w + ln w has slope 1 + w, so
 
     ln(W/w) (1 + x) = ln z - w - ln w   for some x between w and W.
 
 The enclosure is the result of Newton's method, widened by the residual and by the rounding of the residual. The
-exponential and the logarithm of the standard library are taken to err by at most one unit in the last place.
-
-Gauss-Legendre quadrature.
+exponential and the logarithm of the standard library are assumed to err by at most one unit in the last place.
 """
 
 from __future__ import annotations
@@ -81,9 +77,9 @@ def _close(
 ) -> float:
     """Shrink a bracket with function(bad) > 0 >= function(good); return its good end.
 
-    Anderson-Bjorck false position; where three steps have not shrunk the bracket eightfold (counted in representable
-    numbers, so that tiny roots are found as fast as large ones) it is halved in that count. Near the root, where false
-    position creeps from one side, the step is pushed just past it, which closes the bracket from the other.
+    Anderson-Bjorck false position. If three steps have not shrunk the bracket eightfold, counted in representable
+    numbers so that tiny roots are found as fast as large ones, it is halved in that count. Near the root, where false
+    position creeps from one side, the step is pushed just past it, which closes the bracket from the other side.
     """
     weight_bad, weight_good = at_bad, at_good
     bad_rank, good_rank = ordinal(bad), ordinal(good)
@@ -128,12 +124,12 @@ _IDENTITY = 1e-17  # below this z, the bounds z (1 - z) < W(z) < z are closer th
 
 
 def lambert_w_of_exp(log_z: float) -> tuple[float, float]:
-    """Return (low, high) around W(exp(log_z)), a few units of roundoff apart.
+    """Return (low, high) around W(exp(log_z)), a few units of roundoff apart, even if exp(log_z) overflows.
 
-    Where W underflows the ends are neighbours among the least doubles.
+    If W underflows, the ends are neighbours among the least doubles.
 
     Args:
-        log_z: -1e300 to 1e300, taken as the exact number it is.
+        log_z: -1e300 to 1e300, taken as exact.
 
     Raises:
         ValueError: log_z is outside this domain, or nan.
@@ -165,7 +161,7 @@ def _enclose_from_log(log_z: float) -> tuple[float, float]:
 
 
 def _widen(w: float, relative_error: float) -> tuple[float, float]:
-    """Return an interval around w that holds every number within this relative error of it."""
+    """Return an interval that contains every number within this relative error of w."""
     units = relative_error / UNIT + 1.0
     return down(w, units), up(w, units)
 

@@ -1,13 +1,12 @@
-"""Particular sums over up to 1e15 terms, rounded up: harmonic numbers, exponentials and Gaussian hockey sticks.
+"""Sums over up to 1e15 terms, rounded up: harmonic numbers, exponentials, Gaussian hockey sticks, decreasing terms.
 
 Terms are added directly up to a cut; Euler-Maclaurin at the midpoints gives the rest. For a smooth f and integers
 cut < terms, with a = cut + 1/2 and b = terms + 1/2,
 
     sum_{k=cut+1}^{terms} f(k) = int_a^b f - [f']/24 + 7 [f''']/5760 - 31 [f^(5)]/967680 + R,   [g] = g(b) - g(a).
 
-Every result is the value plus a stated slack that covers R and rounding.
-
-Upper bounds on sums of decreasing terms over up to 1e15 integers, from bounds on the terms at a few of them.
+Every result is the value plus a stated slack that covers R and rounding. `log_sum_decreasing_up` uses only bounds on
+the terms at a few integers.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from dpcalc.numerics.normal import log_hockey_stick, log_hockey_stick_error
 from dpcalc.numerics.roots import integrate
 
 _EULER_GAMMA = 0.5772156649015329
-_CUT = 64  # terms that are added one by one before an integral takes over
+_CUT = 64  # terms added one by one before an integral takes over
 _NEGLIGIBLE = 1e-17  # of a sum: below a unit of roundoff
 _SUM_SLACK = 1e-14  # relative, of sums of up to some hundred positive terms
 
@@ -31,15 +30,15 @@ def harmonic_up(n: int) -> float:
     """Return H_n = 1 + 1/2 + ... + 1/n, rounded up; n >= 1."""
     if n <= 100:
         return up(math.fsum(1.0 / k for k in range(1, n + 1)), 2.0)
-    # The asymptotic series is alternating and enveloping: what follows is below 1/(252 n^6) < 4e-15.
+    # The asymptotic series is alternating and enveloping: the remainder is below 1/(252 n^6) < 4e-15.
     return up(math.log(n) + _EULER_GAMMA + (1.0 / (2.0 * n) - 1.0 / (12.0 * n * n) + 1.0 / (120.0 * n**4)), 16.0)
 
 
 def log_sum_expm1_reciprocals_up(x: float, terms: int) -> float:
     """Return an upper bound on ln sum_{k=1}^{terms} (exp(x/k) - 1), x > 0.
 
-    k -> exp(x/k) - 1 is completely monotone, so that R is below the first omitted term of the series: with
-    cut >= max(64, 2 x), less than 1e-16 of the sum.
+    k -> exp(x/k) - 1 is completely monotone, so R is below the first omitted term of the series: less than 1e-16 of the
+    sum for cut >= max(64, 2 x).
     """
     peak = log_expm1(x)
     cut = min(terms, max(_CUT, math.ceil(min(2.0 * x, 1e6))))
@@ -85,14 +84,14 @@ def log_sum_hockey_sticks_up(e: float, r: float, terms: int, start: int = 1) -> 
 
         -f'(k) = r/(2 sqrt(2 pi)) exp(e/2) k^(-3/2) exp(-A k - B/k),   A = e^2/(2 r^2), B = r^2/8,
 
-    analytic for Re k > 0. For large e it falls from 1 to 0 around the bend k* = r^2/(2e), within some w = k* sqrt(2/e).
+    analytic for Re k > 0. For large e it falls from 1 to 0 near the bend k* = r^2/(2e), within about w = k* sqrt(2/e).
     Euler-Maclaurin starts at a cut below which f' is negligible, or past the bend, or where f' changes on a scale of at
     least 64 terms; Cauchy's estimate then puts R below 1e-15 of the sum. Terms far before the bend are bounded by 1.
     The integral, in ln k, uses panels of ratio 4, and of 3 w/k* near the bend.
     """
     peak = log_hockey_stick(e, r / math.sqrt(start))
     first, cut = _direct_range(e, r, terms)
-    if start > 2:  # as many terms are added one by one from there on
+    if start > 2:  # the same number of terms is added one by one from there on
         cut = max(cut, min(terms, start + math.ceil(_CUT * math.sqrt(1.0 + min(e, _SHARP)))))
     first = max(first, start)
     total = (first - start) * math.exp(-peak) if first > start else 0.0
@@ -137,7 +136,7 @@ def log_integral_hockey_sticks_up(e: float, r: float, upper: float) -> float:
 
 
 def _direct_range(e: float, r: float, terms: int) -> tuple[int, int]:
-    """Return (first, cut): terms before first count as 1, those up to cut are added one by one, at most some 8000."""
+    """Return (first, cut): terms before first count as 1; those up to cut, at most about 8000, are added one by one."""
     bend = r * (r / (2.0 * e)) if e > 0.0 else math.inf
     if terms <= _CUT or bend >= _CUT * math.sqrt(1.0 + e):
         return 1, min(terms, _CUT)
@@ -161,7 +160,7 @@ def _hockey_stick_tail(e: float, r: float, cut: int, terms: int, peak: float) ->
     for left, right in itertools.pairwise(edges):
         part = integrate(in_log, left, right, 20)
         total += part
-        # f decreases, and past its bend so does k f(k); what is left is then below its value here times ln k.
+        # f decreases, and so does k f(k) past the bend; the rest is then below its value here times the range of ln k.
         past_bend = e * e * math.exp(right) > 16.0 * r * r
         if past_bend and part <= _NEGLIGIBLE * total and in_log(right) * (edges[-1] - right) <= _NEGLIGIBLE * total:
             break
@@ -169,9 +168,9 @@ def _hockey_stick_tail(e: float, r: float, cut: int, terms: int, peak: float) ->
 
 
 def _panel_edges(e: float, r: float, a: float, b: float) -> list[float]:
-    """Return the panel ends over [a, b] in ln k: at most ln 4 wide, 3 sqrt(2/e) within 12 of these of the bend.
+    """Return the panel ends over [a, b] in ln k. Panels are at most ln 4 wide, and 3 sqrt(2/e) near the bend.
 
-    Where f falls fast from a on, they are as wide as it falls by e^-8.
+    If f falls fast from a on, it falls by a factor of e^-8 in each panel.
     """
     count = max(1, math.ceil((b - a) / math.log(4.0)))
     edges = {a + (b - a) * i / count for i in range(count + 1)} | {a, b}
@@ -203,16 +202,16 @@ def _hockey_stick_ends(e: float, r: float, k: float, peak: float) -> float:
 
 
 _TOLERANCE = 1e-3  # of ln of the sum: what chords may add
-_MOST_NODES = 6000  # bounds the time where terms jump
-_MOST_ROUNDS = 14  # each halves the gaps that add the most
-_SINGLE = 24  # the first so many integers are all nodes
+_MOST_NODES = 6000  # bounds the time if terms jump
+_MOST_ROUNDS = 14  # each divides the gaps that add the most
+_SINGLE = 24  # this many first integers are all nodes
 
 
 class TermBounds(NamedTuple):
     """Upper bounds on the terms of several sums at some integers: logarithms, shape (sums, integers).
 
-    ``at_and_after`` bounds the terms at the integer and at all later ones. ``convex_form`` does so too, and where
-    ``convex`` is true it is convex in the integer from there on, so that chords bound it.
+    ``at_and_after`` bounds the terms at the integer and at all later ones. So does ``convex_form``; where ``convex`` is
+    true it is convex in the integer from there on, so chords bound it.
     """
 
     at_and_after: Array
@@ -225,7 +224,7 @@ def log_sum_decreasing_up(
 ) -> float:
     """Return an upper bound on ln of the sum of all terms at all integers first <= k <= last.
 
-    Between two nodes a < a' a term is bounded by its value at a, or where it is convex by the chord from a to a'. Nodes
+    Between two nodes a < a' a term is bounded by its value at a, or by the chord from a to a' where it is convex. Nodes
     are added until the estimated relative loss is below the tolerance. The result is a bound for any choice of nodes.
 
     Args:
@@ -271,7 +270,7 @@ def _block_sums(nodes: Array, bounds: TermBounds) -> tuple[Array, float]:
     count = np.append(np.diff(nodes), 1.0)
     after = np.concatenate((convex[:, 1:], convex[:, -1:]), axis=1)
     added = np.where(bounds.convex, (convex * (count + 1.0) + after * (count - 1.0)) / 2.0, flat * count)
-    # An estimate of the sum itself: values that decrease exponentially between nodes, with the curvature of a power.
+    # An estimate of the sum itself, as if values decreased exponentially between nodes, with the curvature of a power.
     logs = bounds.at_and_after
     gap = np.maximum(np.concatenate((logs[:, :-1] - logs[:, 1:], logs[:, -1:] * 0.0), axis=1), 1e-9)
     gap_convex = np.maximum(np.log(np.maximum(convex, 1e-300)) - np.log(np.maximum(after, 1e-300)), 1e-9)
@@ -283,7 +282,7 @@ def _block_sums(nodes: Array, bounds: TermBounds) -> tuple[Array, float]:
 
 
 def _between(nodes: Array, loss: Array, tolerance: float) -> Array:
-    """Return nodes inside the blocks that lose most, more of them where more is lost."""
+    """Return new nodes inside the blocks with the largest losses, more nodes for larger losses."""
     share = tolerance / max(64, len(nodes))
     chosen = np.flatnonzero((loss[:-1] > share) & (np.diff(nodes) > 1.0))
     chosen = chosen[np.argsort(-loss[chosen])][:1500]

@@ -1,18 +1,18 @@
-"""How well a sum of scores tells two runs of noisy steps apart: what no guarantee can be below, rounded down.
+"""Lower bounds on delta, rounded down: how well a sum of scores distinguishes two runs of noisy steps.
 
-A step releases a number that is normal with spread z about a mean that depends on how many of a group are in its
-batch. Its score is about the logarithm of the likelihood ratio of that number, rounded to a multiple of h; the scores
-of all steps are added. Whatever scores are, the event A that the total is in a window gives delta >= P(A) - e^eps Q(A),
-so that only the two probabilities need care, and no other choice made here.
+A step releases a normal number with standard deviation z and a mean that depends on how many of a group are in its
+batch. Its score is approximately the log-likelihood ratio of that number, rounded to a multiple of h; the scores of all
+steps are added. For any scores, the event A that the total is in a window gives delta >= P(A) - e^eps Q(A). So only the
+two probabilities must be bounded; every other choice made here is free.
 
 Laws of totals are powers of Fourier transforms. They are tilted first: P by e^(theta s) and Q by e^((1 + theta) s) at a
-total s, which takes the errors of transforms to the scale of the tail that is asked about. Where the members of a group
-are shared out among steps, transforms are polynomials in x, whose coefficient of x^k is of k members in all.
+total s, which scales the errors of transforms to the tail of interest. If the members of a group are distributed among
+steps, transforms are polynomials in x; the coefficient of x^k is for k members in total.
 
-In an epoch of shuffled batches the largest sum alone is scored. One of its t sums, at a random place, has mean `high`
-under P and mean `low` under Q; the others have mean 0, and all have the standard deviation `spread`. The score is about
-the logarithm of the likelihood ratio of the cell that the largest sum falls into. The scores of the epochs are added,
-and every event "the total is at least a" gives delta >= P(A) - e^eps Q(A).
+In an epoch of shuffled batches only the largest sum is scored. One of its t sums, at a random place, has mean `high`
+under P and mean `low` under Q; the others have mean 0, and all have the standard deviation `spread`. The score is
+approximately the log-likelihood ratio of the cell of the largest sum. The scores of the epochs are added, and every
+event A "the total is at least a" gives delta >= P(A) - e^eps Q(A).
 """
 
 from __future__ import annotations
@@ -29,37 +29,37 @@ from dpcalc.numerics.normal_arrays import log_upper_tail
 T = TypeVar("T")
 
 MOST_STEPS = 10**6
-"""With more steps the errors of transforms hide what is asked for."""
+"""With more steps the errors of transforms exceed the result."""
 
 MOST_EPOCHS = 4096
-"""Of more epochs, only so many are looked at."""
+"""Further epochs are ignored."""
 
 NARROWEST = 0.08
-"""A smaller standard deviation is not looked at: numbers would be below the smallest double."""
+"""Smaller standard deviations are excluded: numbers would underflow."""
 
 WIDEST = 1e4
-"""With a larger standard deviation next to nothing is told, and rounding would hide it."""
+"""Larger standard deviations are excluded: the bound would be negligible and below rounding."""
 
 MOST_APART = 80.0
-"""(high - low)/spread times the root of the epochs, at most: past it scores are too coarse for their sums."""
+"""Largest (high - low)/spread times the root of the epochs: beyond it scores are too coarse for their sums."""
 
-_CELLS = 4096  # of a released number: some hundredth of its spread each
-_POINTS = 1 << 14  # totals that are told apart
+_CELLS = 4096  # of a released number: about a hundredth of its spread each
+_POINTS = 1 << 14  # distinct totals
 _TILTS = (0.0, 0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 _SLOPES = tuple(1e-3 * 30000.0 ** (j / 23.0) for j in range(24))  # of Chernoff's bounds
 _OUTSIDE = 40.0  # a window misses about e^-40 of a law
 _GOLDEN = 0.5 * (math.sqrt(5.0) - 1.0)
-_FAR = 12.0  # standard deviations beyond which next to nothing is released
-_ROUNDED = 512.0  # units of roundoff of a weight, which is a product of fewer numbers
-_TRANSFORM = 8.0 * math.log2(_POINTS)  # units of roundoff of a transform, relative to the sum of what is transformed
-_KEPT = 4000  # about so many total scores of largest sums are kept
+_FAR = 12.0  # standard deviations beyond which the probability is negligible
+_ROUNDED = 512.0  # units of roundoff of a weight, a product of fewer numbers
+_TRANSFORM = 8.0 * math.log2(_POINTS)  # units of roundoff of a transform, relative to the sum of its input
+_KEPT = 4000  # approximate number of total scores of largest sums
 _TRIMMED = 1e-26  # weight cut off at each end
-_REACH = 21.0  # standard deviations from one end to the other, beyond which next to nothing is left
+_REACH = 21.0  # standard deviations between the ends that are kept
 _ERROR = 4e-12  # relative error of ln of a distribution function above 1e-300, several times over
 
 
 class Block(NamedTuple):
-    """Steps of an epoch in which so many of a group are in a batch with the same weights u_0, u_1, ..."""
+    """Steps of an epoch with the same weights: u_j is the weight of j members of the group in a batch."""
 
     weights: tuple[float, ...]
     steps: int
@@ -69,13 +69,13 @@ class Steps(NamedTuple):
     """Noisy steps of two runs P and Q, in independent epochs.
 
     Attributes:
-        blocks: the steps of an epoch. The numbers of members in its batches have as probability the product of their
-            weights, over the sum of all such products; a weight is good to `_ROUNDED` units.
-        shared: k, members in all batches of an epoch together, each as often as it is used; None where steps are
+        blocks: the steps of an epoch. The probability of the numbers of members in its batches is the product of their
+            weights over the sum of all such products; a weight is accurate to `_ROUNDED` units.
+        shared: k, the total number of members in all batches of an epoch, counted once per use; None if steps are
             independent, with weights that are probabilities.
-        epochs: how many.
-        spread: z, rounded up: with more noise less is told.
-        first, second: by how much a member moves the mean under P and under Q.
+        epochs: number of epochs.
+        spread: z, rounded up: more noise gives a smaller bound.
+        first, second: how much a member moves the mean under P and under Q.
     """
 
     blocks: tuple[Block, ...]
@@ -92,26 +92,26 @@ class Steps(NamedTuple):
 
 
 def log_delta_down(steps: Steps, epsilon: float) -> float:
-    """Return ln of a lower bound on delta, -inf where none is found.
+    """Return ln of a lower bound on delta; -inf if none is found.
 
     Args:
         steps: at most `MOST_STEPS`.
         epsilon: >= 0, finite.
     """
-    with np.errstate(all="ignore"):  # what is no number, or infinite, is of no use: bounds of tails, and windows
+    with np.errstate(all="ignore"):  # bounds of tails and windows that are nan or infinite are not used
         below = bisect.bisect_right(_TILTS, epsilon, key=lambda tilt: _middle(steps, tilt))
         tried = [_law(steps, tilt) for tilt in _TILTS[max(0, below - 2) : below + 1]]
     return max((law.log_delta(epsilon) for law in tried if law is not None), default=-math.inf)
 
 
 def _middle(steps: Steps, tilt: float) -> float:
-    """Return the middle of the window of totals, which rises with the tilt."""
+    """Return the middle of the window of totals, which increases with the tilt."""
     law = _law(steps, tilt)
     return math.inf if law is None else law.middle
 
 
 class _Law(NamedTuple):
-    """Tilted laws of the total in a window, over e^log_p and e^log_q, and how much of each may be missing."""
+    """Tilted laws of the total in a window, divided by e^log_p and e^log_q, and bounds on their missing parts."""
 
     tilt: float
     middle: float
@@ -124,7 +124,7 @@ class _Law(NamedTuple):
     missing_q: float
 
     def log_delta(self, epsilon: float) -> float:
-        """Return ln of the best P(A) - e^eps Q(A), A of the totals between one and the end of the window."""
+        """Return ln of the best P(A) - e^eps Q(A), where A is the totals from one to the end of the window."""
         near = np.abs(self.totals - epsilon) * (1.0 + self.tilt) < 300.0
         if not near.any() or abs(self.log_q - self.log_p) > 300.0:
             return -math.inf
@@ -140,7 +140,7 @@ class _Law(NamedTuple):
 
 
 class _Scored(NamedTuple):
-    """Steps with scores of cells, and the masses of cells by members, for each block: below P and above Q."""
+    """Steps with the scores of cells, and for each block the masses of cells by members: below P and above Q."""
 
     steps: Steps
     scores: Array
@@ -148,7 +148,7 @@ class _Scored(NamedTuple):
     above: list[Array]
 
     def log_means(self, laws: list[Array], slopes: Array) -> Array:
-        """Return ln of the mean of e^(slope x total) under one of the laws, by slope."""
+        """Return ln E e^(slope x total) under one of the laws, for each slope."""
         means: list[float | None] = [None] * len(slopes)
         sums = []
         for rows in laws:  # the first gives the means
@@ -161,7 +161,7 @@ class _Scored(NamedTuple):
         return result
 
     def law(self, laws: list[Array], slope: float, place: Integers, log_mean: float) -> Array:
-        """Return the law of the total modulo `_POINTS`, tilted by a slope, over e^log_mean."""
+        """Return the law of the total modulo `_POINTS`, tilted by a slope and divided by e^log_mean."""
         mean = self._tilted(laws[0], slope)[0]
         spectra = [
             np.fft.rfft([np.bincount(place, row, _POINTS) for row in self._tilted(rows, slope, mean)[1]], axis=1)
@@ -177,7 +177,7 @@ class _Scored(NamedTuple):
         return mean, masses.sum(axis=1)
 
     def _tilted(self, rows: Array, slope: float, mean: float | None = None) -> tuple[float, Array]:
-        """Return the tilted masses of cells over e^mean, by default so that their sum is 1, and the mean."""
+        """Return the mean, and the tilted masses of cells divided by e^mean; by default their sum is 1."""
         with np.errstate(divide="ignore"):
             logs = np.log(rows) + slope * self.scores
         if mean is None:
@@ -188,7 +188,7 @@ class _Scored(NamedTuple):
         return mean, np.exp(np.minimum(logs - mean, 600.0))
 
     def _coefficient(self, polynomials: list[Any]) -> Any:
-        """Return the coefficient of x^k of the product over the steps of an epoch, elementwise."""
+        """Return the coefficient of x^k in the product over the steps of an epoch, elementwise."""
         degree = self.steps.shared or 0
         raised = [
             power(_of_degree(each, degree), block.steps, _times)
@@ -204,13 +204,13 @@ class _Scored(NamedTuple):
 
 
 def _of_degree(polynomial: Any, degree: int) -> Any:
-    """Return a polynomial with coefficients of 0 up to a degree."""
+    """Return the polynomial padded with zero coefficients up to a degree."""
     more = degree + 1 - len(polynomial)
     return np.concatenate((polynomial, np.zeros((more, *polynomial.shape[1:])))) if more > 0 else polynomial
 
 
 def _times(a: Any, b: Any) -> Any:
-    """Return the product of polynomials, without what is above their degree."""
+    """Return the product of polynomials, truncated to their degree."""
     product = np.zeros(np.broadcast_shapes(a.shape, b.shape), np.result_type(a, b))
     for i, each in enumerate(a):
         product[i:] += each * b[: len(b) - i]
@@ -219,7 +219,7 @@ def _times(a: Any, b: Any) -> Any:
 
 @functools.lru_cache(maxsize=8)
 def _scored(steps: Steps) -> _Scored:
-    """Return the logarithms of the ratio of both laws of a step as scores."""
+    """Return the steps with the log-likelihood ratios of a step as scores."""
     most = max(len(block.weights) for block in steps.blocks) - 1
     means = [move * j for move in (steps.first, steps.second) for j in (0, most)]
     edges = np.linspace(min(means) - _FAR * steps.spread, max(means) + _FAR * steps.spread, _CELLS + 1)[1:-1]
@@ -239,11 +239,11 @@ def _scored(steps: Steps) -> _Scored:
 
 
 def _masses(edges: Array, spread: float, mean: float, side: float) -> Array:
-    """Return the probabilities of the cells between edges, rounded down or up by the sign of ``side``."""
+    """Return the probabilities of the cells between edges, rounded by the sign of ``side``: up if positive."""
     u = (edges - mean) / spread
     upper = np.concatenate(([1.0], np.exp(log_upper_tail(u)), [0.0]))
     lower = np.concatenate(([0.0], np.exp(log_upper_tail(-u)), [1.0]))
-    # Tails are good to 16 (1 + u^2) units of themselves, and u to some units of its terms.
+    # Tails are accurate to 16 (1 + u^2) relative units, and u to some units of its terms.
     units = 64.0 * UNIT * (1.0 + np.concatenate(([0.0], u * u + np.abs(u) * np.abs(edges / spread), [0.0])))
     left = lower[1:] < 0.5
     small, large = (np.where(left, lower[s], upper[s]) for s in (slice(1, None), slice(None, -1)))
@@ -254,14 +254,14 @@ def _masses(edges: Array, spread: float, mean: float, side: float) -> Array:
 
 @functools.lru_cache(maxsize=32)
 def _law(steps: Steps, tilt: float) -> _Law | None:
-    """Return the tilted laws of the total; None where they have no window."""
+    """Return the tilted laws of the total; None if they have no window."""
     exact = _scored(steps)
     slopes = np.array([0.0, *(-slope for slope in _SLOPES), *_SLOPES])
     low, high = _window(exact.log_means(exact.below, tilt + slopes), slopes)
     step = (high - low) / (_POINTS - 4)
     if not 1e-9 < step < 1e3:
         return None
-    # Neighbours are rounded up and down by turns: where all scores are below a step, their sums are not.
+    # Dithering: neighbours are rounded up or down in turn, so sums stay accurate even if all scores are below a step.
     scores = np.floor(exact.scores / step + np.arange(_CELLS) * _GOLDEN % 1.0)
     scored = exact._replace(scores=scores * step)
     log_means = scored.log_means(scored.below, tilt + slopes)
@@ -286,14 +286,14 @@ def _law(steps: Steps, tilt: float) -> _Law | None:
 
 
 def _window(log_means: Array, slopes: Array) -> tuple[float, float]:
-    """Return about the least and the largest total that matter, by Chernoff's bounds."""
+    """Return approximately the least and the largest total that matter, by Chernoff's bounds."""
     limits = np.nan_to_num((log_means[1:] - log_means[0] + _OUTSIDE), nan=np.inf) / slopes[1:]
     low, high = np.split(limits, 2)
     return float(low.max()), float(high.min())
 
 
 def power(base: T, exponent: int, times: Callable[[T, T], T]) -> T:
-    """Return the product of so many bases, at least one, by repeated squaring."""
+    """Return base^exponent, exponent >= 1, by repeated squaring."""
     product = None
     while True:
         if exponent % 2:
@@ -313,7 +313,7 @@ class LargestSums(NamedTuple):
 
     Attributes:
         first: the lowest score kept.
-        below, above: weights under P, and under Q but for the factor; relative to exact ones, rounded outwards.
+        below, above: weights under P, and under Q without the factor; rounded outwards.
         lost: an upper bound on the sum of weights like ``above`` at scores that are not kept.
     """
 
@@ -325,7 +325,7 @@ class LargestSums(NamedTuple):
 
 @functools.lru_cache(maxsize=16)
 def law_of_largest_sums(bins: int, spread: float, high: float, low: float, epochs: int) -> tuple[LargestSums, float]:
-    """Return the law of the total score of some epochs, and the step h.
+    """Return the law of the total score of ``epochs`` epochs, and the step h.
 
     Args:
         bins: t, 1 to 1e15.
@@ -338,14 +338,14 @@ def law_of_largest_sums(bins: int, spread: float, high: float, low: float, epoch
 
 
 def log_delta_of_largest_sums_down(law: LargestSums, step: float, epsilon: float) -> float:
-    """Return ln of a lower bound on delta, -inf where none above 1e-250 is found.
+    """Return ln of a lower bound on delta; -inf if none above 1e-250 is found.
 
     Args:
-        law, step: as `law_of_largest_sums` returns them.
+        law, step: from `law_of_largest_sums`.
         epsilon: >= 0, finite.
     """
     excess = epsilon - step * (law.first + np.arange(len(law.below)))
-    kept = excess < 40.0  # events with lower scores are worse ones
+    kept = excess < 40.0  # events with lower scores give worse bounds
     if not kept.any():
         return -math.inf
     factor = np.exp(excess[kept] + 64.0 * UNIT * (1.0 + epsilon))[::-1]
@@ -356,7 +356,7 @@ def log_delta_of_largest_sums_down(law: LargestSums, step: float, epsilon: float
 
 
 def _one_epoch(bins: int, spread: float, high: float, low: float, epochs: int) -> tuple[LargestSums, float]:
-    """Return the law of the score of one epoch, and the step h that suits so many."""
+    """Return the law of the score of one epoch, and the step h suitable for ``epochs`` epochs."""
     edges = np.linspace(-10.0 * spread, high + spread * (10.0 + math.sqrt(2.0 * math.log(bins))), _CELLS + 1)[1:-1]
     below, error = _masses_of_largest(edges, bins, spread, high)
     below = np.maximum(0.0, below - error)
@@ -366,7 +366,7 @@ def _one_epoch(bins: int, spread: float, high: float, low: float, epochs: int) -
     ratio = np.log(below[positive]) - np.log(above[positive])
     deviation = math.sqrt(float(below[positive] @ (ratio - float(below[positive] @ ratio)) ** 2))
     step = max(_REACH * math.sqrt(epochs) * deviation, 0.5 * float(ratio.max() - ratio.min())) / _KEPT
-    score = np.full(len(positive), round(float(ratio.min()) / step))  # any score will do for what is not told
+    score = np.full(len(positive), round(float(ratio.min()) / step))  # any score is valid for the other cells
     score[positive] = np.rint(ratio / step)
     first = int(score.min())
     counted = (score - first).astype(np.int64)
@@ -377,7 +377,7 @@ def _one_epoch(bins: int, spread: float, high: float, low: float, epochs: int) -
 
 
 def _masses_of_largest(edges: Array, bins: int, spread: float, mean: float) -> tuple[Array, Array]:
-    """Return the probabilities of the cells of the largest sum between edges, and bounds on their errors."""
+    """Return the probabilities that the largest sum is in each cell between edges, and bounds on their errors."""
     log_f = (bins - 1.0) * log_upper_tail(-edges / spread) + log_upper_tail((mean - edges) / spread)
     log_f = np.concatenate([[-np.inf], log_f, [0.0]])
     f, g = np.exp(log_f), -np.expm1(log_f)
@@ -390,7 +390,7 @@ def _masses_of_largest(edges: Array, bins: int, spread: float, mean: float) -> t
 
 
 def _add(a: LargestSums, b: LargestSums) -> LargestSums:
-    """Return the law of the sum of two law."""
+    """Return the law of the sum of two scores."""
     rounding = 4.0 * UNIT * (min(len(a.below), len(b.below)) + 8.0)
     most = [float(x.above.sum()) * (1.0 + 1e-10) + x.lost for x in (a, b)]
     lost = (a.lost * most[1] + b.lost * most[0]) * (1.0 + 1e-10) + 1e-280
@@ -399,7 +399,7 @@ def _add(a: LargestSums, b: LargestSums) -> LargestSums:
 
 
 def _trim(law: LargestSums) -> LargestSums:
-    """Return a law without scores at either end that have next to no weight."""
+    """Return the law without scores of negligible weight at either end."""
     weight = np.cumsum(law.below + law.above)
     start = int(np.searchsorted(weight, _TRIMMED))
     weight = np.cumsum((law.below + law.above)[::-1])

@@ -1,4 +1,4 @@
-"""The optimal shift allocation, the cheapest way to spend a carried flow, by isotonic regression; costs round up.
+"""The optimal shift allocation, the cheapest way to spend a carried flow, by isotonic regression. Costs round up.
 
 Given inflows s_t >= 0, weights v_t >= 0 and carry factors c_t >= 0 (t = 1..T) and a start z_0 >= 0, choose
 a_t >= 0 with
@@ -14,16 +14,16 @@ constant slope and costs sum S_B^2 / V_B, where for a block, measured at its own
     S = sum_t s_t prod_{t<k<=end} c_k,   V = sum_t v_t prod_{t<k<=end} c_k^2,   Q = prod_{k in block} c_k,
 
 and two neighbours A (left), N (right) join to (Q_N S_A + S_N, Q_N^2 V_A + V_N, Q_A Q_N). No product over the
-whole range is ever formed. Blocks are pooled from right to left, so that the stack after step t is the
-optimum of the suffix t..T and a restart in mid-run is one more, weightless, block at its left.
+whole range is ever formed. Blocks are pooled from right to left: the stack after step t is the optimum of the
+suffix t..T, and a restart in mid-run is one more, weightless, block at its left.
 
 Why the returned cost is never below the optimum
 ------------------------------------------------
 u = 2^-53. The pass over the steps only *chooses* the boundaries; the cost is then recomputed from the data.
 
-1. The choice. Rounding can make the pass keep two blocks apart that should be pooled: harmless, each block
-   spends within itself and that is feasible. It can also pool too much, which relaxes z_t >= 0; the damage is
-   second order:
+1. The choice. Rounding can make the pass keep two blocks apart that should be pooled. This is harmless: each
+   block spends its own inflow, which is feasible. It can also pool too much, which relaxes z_t >= 0; the error
+   is of second order:
    a) Every decision is exact for slightly different data. When A joins N, the roundings of S_A Q_N + S_N
       multiply all s of A, or all s of A and N, by a common factor, which alters no earlier decision inside A
       or inside N; so do those of V; those of Q_A Q_N go into the first carry factor of A, which no decision
@@ -45,10 +45,10 @@ Hence cost = sum * (1 + slack), slack = (11 levels + 8) u + (40 T u)^2, rounded 
 8 cover the terms of higher order and the rounding of the inflation itself. By the same second-order argument,
 pooling too little costs no more than h^2 either.
 
-Exponents. In the tree every number is a mantissa with its own integer exponent. In the pass, plain doubles
-are used when the ranges of the data prove that nothing over- or underflows, except Q, which is kept above a
-floor so low that what it multiplies stays below 2^-64 of what it is added to (one more rounding in (a));
-otherwise the same code runs on `WideFloat` numbers.
+Exponents. In the tree every number is a mantissa with its own integer exponent. The pass uses plain doubles if
+the ranges of the data prove that nothing over- or underflows. Only Q may become too small; it is kept above a
+floor at which its products stay below 2^-64 of what they are added to (one more rounding in (a)). Otherwise the
+same code runs on `WideFloat` numbers.
 """
 
 from dpcalc.numerics.isotonic.allocation import Allocation, allocate, cost_of, remaining, spend

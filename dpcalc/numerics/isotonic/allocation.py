@@ -1,4 +1,4 @@
-"""The optimal shift allocation: its cost, rounded up, what it spends at every step, and what then remains."""
+"""The optimal shift allocation: its cost, rounded up, what it spends at every step, and what remains."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class Allocation:
     """An optimal allocation, described by its blocks.
 
     Block i covers the steps ``block_ends[i-1] + 1 .. block_ends[i]`` (1-based, inclusive; the first one
-    begins at ``start + 1``) and spends there exactly what flows in there, at constant slope.
+    begins at ``start + 1``) and spends exactly its own inflow, at constant slope.
     """
 
     cost: float
-    """Upper bound of the minimal sum a_t^2 / v_t, within a few 1e-14 relatively; inf if none is finite."""
+    """Upper bound on the minimal sum a_t^2 / v_t, within a few 1e-14 relatively; inf if none is finite."""
     start: int
     """Number of leading steps discarded (0 = none)."""
     start_value: float
@@ -36,21 +36,21 @@ class Allocation:
     block_ends: Integers
     """Last step of each block, 1-based, increasing, shape (B,); the last entry is T."""
     block_costs: Array
-    """The share S^2 / V of each block before the inflation by ``slack``, shape (B,)."""
+    """The cost S^2 / V of each block before the inflation by ``slack``, shape (B,)."""
     slack: float
     """The relative inflation that covers all rounding: cost >= sum(block_costs) (1 + slack)."""
 
 
 def allocate(inflow: Array, weight: Array, carry: Array, *, start: float = 0.0, cap: float | None = None) -> Allocation:
-    """Return the allocation of least cost, and an upper bound of that cost.
+    """Return the allocation of least cost, with an upper bound on that cost.
 
     Args:
         inflow: s_t, shape (T,), finite and >= 0; T >= 1.
         weight: v_t, shape (T,), finite and >= 0.
         carry: c_t, shape (T,), finite and >= 0.
         start: z_0, finite and >= 0.
-        cap: None, or a bound D >= 0 of z that holds at all times: steps 1..tau may then be discarded for any
-            tau in 1..T-1, starting over from z_tau = D; the best tau (or none) is taken.
+        cap: None, or a bound D >= 0 on z that holds at all times: steps 1..tau may then be discarded for any
+            tau in 1..T-1, restarting from z_tau = D; the best tau (or none) is used.
 
     Returns:
         The allocation; its cost is inf if some inflow can only be spent where the weight is 0.
@@ -77,8 +77,8 @@ def allocate(inflow: Array, weight: Array, carry: Array, *, start: float = 0.0, 
 def spend(allocation: Allocation, inflow: Array, weight: Array, carry: Array) -> Array:
     """Return the a_t of an allocation, shape (T,), zero on the discarded steps.
 
-    Each is right to about (length of its block) * 2^-53, relatively; inf where it exceeds the doubles. A
-    block that has inflow and no weight (infinite cost) spends it all on its last step.
+    Each has a relative error of about (length of its block) * 2^-53; inf where it overflows. A block with
+    inflow but no weight (infinite cost) spends everything on its last step.
 
     Args:
         allocation: what `allocate` returned for these arrays.
@@ -135,7 +135,7 @@ def remaining(spent: Array, inflow: Array, carry: Array, *, start: float = 0.0, 
 
 
 def cost_of(spent: Array, weight: Array) -> float:
-    """Return an upper bound of sum a_t^2 / v_t (0/0 = 0, positive/0 = inf), within 1e-14 relatively.
+    """Return an upper bound on sum a_t^2 / v_t (0/0 = 0, positive/0 = inf), within 1e-14 relatively.
 
     Args:
         spent: a_t, shape (T,), finite and >= 0; T >= 1.

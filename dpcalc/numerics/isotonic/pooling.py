@@ -1,8 +1,7 @@
 """The pooling pass: which steps form a block of the optimal allocation (see the package).
 
-The steps of an allocation as arrays: checked, and taken in pieces so that memory stays bounded.
-
-Numbers for the pooling pass: plain doubles where the data allow them, else doubles with an unbounded exponent.
+Steps are checked arrays, read in pieces so that memory stays bounded. Numbers are plain doubles if the data allow it,
+else doubles with an unbounded exponent.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from typing import Any, Final, TypeVar
 
 from dpcalc.numerics.floats import Array, Integers, np
 
-CHUNK: Final = 1 << 16  # steps turned into Python numbers, or reduced by one tree, at a time
+CHUNK: Final = 1 << 16  # steps converted to Python numbers, or reduced by one tree, at a time
 
 
 def checked_steps(**named: Array) -> list[Array]:
@@ -138,9 +137,9 @@ def pooled_blocks(s: Array, v: Array, c: Array, tau: int, entry: float) -> Integ
 def hull_range(v: Array, c: Array, tau: int) -> tuple[int, int]:
     """Return the range lo..hi (half open, 0-based) of the steps after ``tau`` that shape the hull.
 
-    A zero carry factor forgets all that was before: lo is the last such step, and the earlier ones spend
-    nothing, which is what they do as part of its block. After the last positive weight nothing can be spent:
-    hi excludes these steps.
+    A zero carry factor erases everything before it: lo is the last such step, and the earlier steps spend
+    nothing, as they do as part of its block. Nothing can be spent after the last positive weight: hi excludes
+    these steps.
     """
     zero = np.flatnonzero(c[tau:] == 0)
     usable = np.flatnonzero(v[tau:])
@@ -156,9 +155,9 @@ def pool_adjacent_violators(
 ) -> array[int]:
     """Pool adjacent violators from right to left; return the block ends in increasing order.
 
-    The block at the top lives in local variables. Beneath the last block lies a sentinel of infinite slope
-    (S = 1, V = 0), which nothing of positive weight joins; the rightmost step has positive weight. The entry
-    is a weightless last step: it joins at least one block.
+    The top block is in local variables. Below the last block is a sentinel of infinite slope (S = 1, V = 0),
+    which no block of positive weight joins; the rightmost step has positive weight. The entry is a weightless
+    last step: it joins at least one block.
     """
     ends, sums, weights, products = array("q"), column(), column(), column()
     top, top_s, top_v, top_q = 0, lift(1.0), lift(0.0), lift(1.0)

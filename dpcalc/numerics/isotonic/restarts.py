@@ -1,6 +1,6 @@
-"""The restart of an allocation from the cap that costs least; every restart is sound, and this one best to rounding.
+"""The cheapest restart of an allocation from the cap, up to rounding (every restart is valid), and the costs of blocks.
 
-What the blocks of an allocation hold and cost, recomputed from the data by balanced trees of joins, rounded up.
+S and V of the blocks are recomputed from the data by balanced trees of joins; costs are rounded up.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def _search(
 ) -> int:
     """Return the best of the useful restarts, tried on every suffix of the pooling pass; 0 for none.
 
-    The suffix alone costs less than any restart before it, so the search ends once that exceeds the best
+    The suffix alone costs less than any restart before it, so the search ends once its cost exceeds the best
     total.
     """
     stack = _SuffixHull(lift, column)
@@ -179,7 +179,7 @@ def _renormal(m: Array, e: Integers) -> Split:
 
 
 def _scaled(m: Array, e: Integers) -> Array:
-    """Return m 2^e for e <= 0; what underflows is below 2^-1000."""
+    """Return m 2^e for e <= 0; values that underflow are below 2^-1000."""
     return np.ldexp(m, np.maximum(e, -1100).astype(np.int32))
 
 
@@ -189,7 +189,7 @@ def _sum(x: Array, x_exp: Integers, y: Array, y_exp: Integers) -> Split:
 
 
 def to_double_up(m: Array, e: Integers) -> Array:
-    """Return m 2^e rounded up where it is subnormal, inf where it is too large."""
+    """Return m 2^e, rounded up if it is subnormal; inf if it overflows."""
     with np.errstate(over="ignore", under="ignore"):
         value: Array = np.ldexp(m, np.clip(e, -2200, 2200).astype(np.int32))
     return np.where((m > 0) & (value < 2.0**-1022), np.nextafter(value, math.inf), value)
@@ -211,7 +211,7 @@ def block_costs(x: Split, v: Split) -> Array:
 
 
 def sum_up(terms: Array, slack: float) -> float:
-    """Return the sum of non-negative terms times 1 + slack, rounded up; inf where it overflows."""
+    """Return the sum of non-negative terms times 1 + slack, rounded up; inf on overflow."""
     try:
         total = math.fsum(terms)
     except OverflowError:
@@ -222,8 +222,8 @@ def sum_up(terms: Array, slack: float) -> float:
 def block_totals(s: Array, v: Array, c: Array, ends: Integers, tau: int, entry: float) -> tuple[Split, Split, int]:
     """Return S and V of every block, recomputed from the data, and the number of levels of joins used.
 
-    The steps are reduced piece by piece; only the first and the last run of a piece can belong to a block
-    that reaches beyond it, and these few are reduced once more at the end.
+    The steps are reduced piece by piece. Only the first and the last run of a piece can belong to a block
+    that extends beyond it; these few are reduced again at the end.
     """
     mantissa, exponent = np.empty((2, len(ends))), np.empty((2, len(ends)), dtype=np.int64)
     edges, levels = [_leaves(np.array([entry]), np.zeros(1), np.ones(1), np.zeros(1, np.int64))], 0
@@ -312,7 +312,7 @@ def block_of(ends: Integers, lo: int, hi: int) -> Integers:
 
 
 def carried_units(c: Array, ends: Integers, tau: int) -> Iterator[tuple[int, int, Array, Integers]]:
-    """Yield, piece by piece from the right, what a unit at each step becomes at the end of its block."""
+    """Yield, piece by piece from the right, the value at the end of its block of a unit at each step."""
     block, m, e = len(ends) - 1, 1.0, 0
     for lo, hi in pieces(tau, len(c)):
         mantissa, exponent = array("d"), array("q")
