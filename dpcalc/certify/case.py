@@ -66,8 +66,7 @@ def has_definition(bound: str) -> bool:
 
 
 def may_stay_open(bound: str) -> bool:
-    """Return whether a definition may fail to confirm a correct number: that of a composition is itself only an upper
-    bound."""
+    """Return whether a definition may fail to confirm a correct number: one of a composition is only an upper bound."""
     from dpcalc.certify.guarantee import Composition, EnclosedRdp
     from dpcalc.certify.risk.costs import price_of
     from dpcalc.certify.table import definition_of

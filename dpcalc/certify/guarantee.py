@@ -1,9 +1,7 @@
 """Definitions by their notion of privacy, with the proofs of epsilon and of a solved parameter.
 
-The classes have the names of those in `dpcalc.notions.guarantee` but share no code with them: here a formula in balls
-answers, in one reading of a run and a question.
-
-The least argument at which a falling formula meets a target, bracketed about a reported value.
+The classes have the names of those in `dpcalc.notions.guarantee` but share no code with them. Here a formula in balls
+gives the value, in one reading of a run and a question.
 """
 
 from __future__ import annotations
@@ -90,7 +88,7 @@ Excess = Callable[[arb], arb]
 
 
 def least_argument(quantity: str, value: float, excess: Excess) -> Proof:
-    """Return the place of the value relative to the least argument at which the excess is <= 0."""
+    """Return the place of the value relative to the least argument at which the decreasing excess is <= 0."""
     place, bits = place_of(lambda: excess(double(value)))
     if place == UNDECIDED:
         return Proof(quantity, "", "", bits, UNDECIDED)
@@ -113,7 +111,7 @@ def _from_below(quantity: str, value: float, excess: Excess, bits: int) -> Proof
 
 
 def _from_above(quantity: str, value: float, excess: Excess, bits: int) -> Proof:
-    """Return the disproof of a value that misses the target: an argument above it meets it, if one is near."""
+    """Return the disproof of a value that misses the target; its upper end is a near argument that meets it, if any."""
     x = double(value)
     for k in _EXPONENTS:
         with precision(CAP):
@@ -233,8 +231,8 @@ FINENESS = (0, 2, 5, 12)
 class Composition(Guarantee):
     """A composition of dominating pairs: the formula gives its parts, and the proof uses their characteristic function.
 
-    The formula may add ln of a failure probability.
-    The proof shows that the true delta does not exceed the reported one, independently of the lattice behind it.
+    The formula may add ln of a failure probability. The proof shows that the true delta does not exceed the reported
+    one, independently of the lattice behind it.
     """
 
     def epsilon_proof(self) -> Proof:
@@ -303,7 +301,7 @@ def proof_of_parts(
         about: the limit as a double.
         limit: the limit of ln delta.
         failure: ln of a failure probability that is added to delta.
-        known: ln delta without it by fineness, as far as it was found before.
+        known: fineness -> ln delta without the failure probability, as far as known.
 
     Raises:
         Open: the finest enclosure does not end below the limit.
@@ -452,7 +450,7 @@ def proof_by_certificate(formula: Callable[[], arb], limit: Callable[[], arb]) -
     """Return the proof that the ln delta of a certificate is at most a limit.
 
     Raises:
-        Open: it is not.
+        Open: the certificate proves less.
     """
     bits = START
     while bits <= _MOST_BITS:

@@ -1,7 +1,4 @@
-"""The two readings of a run: its exact doubles, and the decimals that they print as.
-
-Derived parameters as formulas in balls: sensitivity, diameter, displacement and noise.
-"""
+"""The two readings of a run, its exact doubles and the decimals that they print as, and derived parameters in balls."""
 
 from __future__ import annotations
 
@@ -51,7 +48,7 @@ def derived_formulas(run: Run) -> dict[str, Formula]:
 
 
 def _displacement(v: RunInputs) -> arb:
-    """Return the distance of two points after a step, over the diameter; infinite if no bound holds."""
+    """Return a bound on the distance of two points after a step, over the diameter; infinite if none holds."""
     factor = v.displacement_bound()
     return arb.pos_inf() if factor is None else factor
 
@@ -86,7 +83,7 @@ _ANSWERS = (Quantity.EPSILON, Quantity.DELTA, Quantity.MU, Quantity.RDP)
 
 
 MORE_PRIVATE, LESS_PRIVATE = ("noise_multiplier",), ("sample_rate",)
-"""Parameters of sampled steps whose larger values are always more private, or always less."""
+"""Parameters of sampled steps: larger values are always more private, or always less private."""
 
 
 class Reading(NamedTuple):
@@ -196,7 +193,7 @@ def readings_of(result: Result, run: Run, question: Question) -> Iterator[Readin
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Return whether both are known to be the same value without a finite double."""
+    """Return whether both are the same value; False if they contain finite doubles."""
     if isinstance(one, float):
         return not math.isfinite(one) and bool(one == other)
     if isinstance(one, (list, tuple)):

@@ -1,14 +1,13 @@
 """The proof of one result about a run by the definition of its bound, in the worse of the two readings.
 
-Checks that the label of a result states the adjacency and the assumptions that its definition was evaluated for.
+The label of a result must state the adjacency and the assumptions that its definition was evaluated for. The proof of
+an excess risk covers the risk of the reported run, and that its noise keeps the budget.
 
-Definitions for groups of k records, by a chain of data sets that each differ from the next in one record.
+Definitions for groups of k records use a chain of data sets that each differ from the next in one record:
 
 * mu-GDP: k mu.
 * A Renyi curve: D_a(P||S) <= (1 + l/j)/p D_pa(P||Q) + D_b(Q||S), b = a k/l, with j links before Q and l = k - j after
 it, for p = 1 + (l/j)(a - 1)/a (Bun and Steinke 2016; see docs/method.md).
-
-The proof of an excess risk: of the risk of the reported run, and that its noise keeps the budget.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ def of_groups(definition: Definition, size: int, records: int) -> Definition:
         records: the number of records that may be the worst one.
 
     Raises:
-        Open: there is none.
+        Open: there is no definition for groups.
     """
     if issubclass(definition.gives, Gdp):
         return definition._replace(formula=lambda v: size * definition.formula(v))
@@ -59,7 +58,7 @@ def of_groups(definition: Definition, size: int, records: int) -> Definition:
 
 
 def _renyi(formula: Formula, v: RunInputs, order: arb | None, size: int) -> arb:
-    """Return the Renyi divergence of groups of ``size`` records at an order; None is infinity."""
+    """Return the Renyi divergence of groups of ``size`` records at an order; None is the order infinity."""
     if size == 1:
         value: arb = formula(v.changed(order=order))
         return value
@@ -77,7 +76,7 @@ _SAID: tuple[tuple[tuple[str, ...], str, tuple[str, ...]], ...] = (
     (("smoothness", "strong_convexity"), "the losses are of a class", ("smooth", "Lipschitz", "convex", "class")),
     (("laplace_scale", "noise_std", "noise_multiplier", "scale"), "there is noise", ("noise",)),
 )
-"""(parameter that a definition reads, what the label must then state, alternative words for it)."""
+"""(parameters that a definition reads, what the label must then state, words that state it)."""
 
 
 def check_label(result: Result, adjacency: str, read: Collection[str]) -> None:
@@ -89,7 +88,7 @@ def check_label(result: Result, adjacency: str, read: Collection[str]) -> None:
         read: the names of the parameters with a value that the definition read and the theorem takes.
 
     Raises:
-        Open: it does not.
+        Open: the label does not state it.
     """
     check_adjacency(result, adjacency)
     text = " ".join(result.assumes)
@@ -120,7 +119,7 @@ def proof_of(result: Result, run: Run, question: Question, taken: Set[str]) -> P
     """Return the proof of a result, by the worse of the two readings of its inputs.
 
     Args:
-        result: with its label.
+        result: the result with its label.
         run, question: the run and the question.
         taken: the parameters that the theorem takes, which its label may have to mention.
 
@@ -157,7 +156,7 @@ def _proof_of_one(definition: Definition, result: Result, run: Run, question: Qu
 
 
 def _proof_in(reading: Reading, definition: Definition) -> Proof:
-    """Return the proof in one reading; a delta below its exponential is disproved."""
+    """Return the proof in one reading; a delta below the exponential of its ln delta is disproved."""
     proof, result = definition.gives(definition.formula, reading).proof(), reading.result
     if result.quantity == Quantity.DELTA and not _covers(result.value, result.log_delta or 0.0):
         return proof._replace(place=BELOW)
@@ -203,8 +202,7 @@ def proof_of_cost(result: Result, case: Case, question: Question) -> Proof:
 
 
 def _proof_of_risk(price: Price, result: Result, question: Question, reading: Callable[[], RunInputs]) -> Proof:
-    """Return the proof of a risk in one reading: of the risk itself, and that ln delta is at most that of the
-    question."""
+    """Return the proof of a risk in one reading: of the risk, and that ln delta is at most the question's."""
     v, private = reading(), price.private
     enclosure = enclosed(lambda: price.risk(v), result.value)
     if private is not None and result.epsilon is not None:
@@ -221,7 +219,7 @@ def _prove_composed(parts: Callable[[RunInputs], list[Part]], v: RunInputs, ques
     """Prove that the composed run keeps the budget.
 
     Raises:
-        Open: the enclosure of ln delta does not end below that of the question.
+        Open: the enclosure of ln delta does not end below the question's ln delta.
     """
     with precision(START):
         composed, epsilon = parts(v), arb(v.epsilon)

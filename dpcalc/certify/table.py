@@ -1,7 +1,7 @@
 """The table of definitions: for each bound the formula of its theorem, in balls, and the slack that a value may have.
 
-A definition is a function of `balls.RunInputs`, which have the run's parameters, and ``order``, ``epsilon`` or
-``log_delta`` if the bound takes them. It returns the bound's value at the working precision.
+A definition is a function of `RunInputs`, which have the run's parameters, and ``order``, ``epsilon`` or ``log_delta``
+if the bound takes them. It returns the bound's value at the working precision.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ def cases(runs: Runs, earlier: Fields) -> Iterator[Case]:
 
     Args:
         runs: the passes.
-        earlier: as `dpcalc.notions.certificate.Earlier` in JSON.
+        earlier: a `dpcalc.notions.certificate.Earlier` in JSON.
 
     Raises:
         OutOfReach: the cases belong to another run.
@@ -68,8 +68,8 @@ def _fits(window: int, numbers: list[int], epochs: int) -> bool:
 
 
 def _sizes(places: Places, numbers: list[int]) -> tuple[arb, arb, fmpq]:
-    """Return the largest size, the next, and the probability of the largest; if all sizes count as the largest, it is
-    given twice."""
+    """Return the largest size, the next, and the probability of the largest; if all sizes count as the largest, both
+    are the largest."""
     divisors = sorted({alike.divisor for alike in places.classes})
     largest = {alike.divisor: size for alike, size in zip(places.classes, places.sizes, strict=True)}
     heavy = largest[divisors[0]]
@@ -134,7 +134,7 @@ def _heads(runs: Runs, heavy: arb, light: arb, window: int, number: int, at: int
 
 
 def _delayed(pace: Pace, heavy: arb, light: arb, count: int, among: int, at: int) -> list[Stretch]:
-    """Return the stretches of ``count`` >= 1 uses in the last steps of their passes, the last ``among`` heavy."""
+    """Return the stretches of ``count`` >= 1 uses in the last steps of their passes; the last ``among`` are heavy."""
     first = count - among - (among == 0)
     stretches = [pace.repeat(pace.turn(light, 1, 1), first)] if first else []
     if among > 1:
@@ -142,12 +142,11 @@ def _delayed(pace: Pace, heavy: arb, light: arb, count: int, among: int, at: int
     return [*stretches, pace.turn(heavy if among else light, 1, at)]
 
 
-# --- known positions, 1-Lipschitz maps, batches that weigh alike -----------------------------------------------------
+# --- known positions, 1-Lipschitz maps, batches of equal weight ------------------------------------------------------
 
 
 class Law(NamedTuple):
-    """Nodes of a uniform position on 1..l, with weights for falling functions and for functions that are also
-    convex."""
+    """Nodes of a uniform position on 1..l, with weights for decreasing functions and for those that are also convex."""
 
     at: list[int]
     flat: list[arb]
@@ -157,7 +156,7 @@ class Law(NamedTuple):
 def law(steps: int, parts: int) -> Law:
     """Return the law in ``parts`` parts.
 
-    Between two nodes a falling function is at most its value at the first, and a convex one at most its chord.
+    Between two nodes a decreasing function is at most its value at the first, and a convex one at most its chord.
     """
     if not (isinstance(parts, int) and 1 <= parts <= _MOST_CASES):
         raise OutOfReach(OF_ANOTHER_RUN)

@@ -1,14 +1,9 @@
-"""Definitions of `multi_epoch`: many passes in one order.
+"""Definitions of `multi_epoch`, `noisy_gd`, `unlearning` and `shuffled_epochs.once_laplace`: several passes.
 
-Definitions of `noisy_gd`: steps on the mean gradient of all records.
-
-Definitions of `multi_epoch.laplace` and `shuffled_epochs.once_laplace`: several passes, the iterates hidden.
-
-Every use of the record but the last is hidden by the steps of a whole pass; these guarantees hold from every state and
-so compose. The curve of several steps is the least of that of the record's own step, of the mixture of Gaussians over
-the exponential variances of its noise, and of equal shares composed.
-
-Definitions of `unlearning`: an initial distance, and its trace after noisy steps.
+With Laplace noise and hidden iterates, the steps of a whole pass hide every use of the record but the last. These
+guarantees hold from every state, so they compose. The curve of several steps is the least of three: that of the
+record's own step, that of the mixture of Gaussians over the exponential variances of its noise, and that of equal
+shares composed. For `unlearning` the steps hide an initial distance.
 """
 
 from __future__ import annotations
@@ -104,7 +99,7 @@ def _langevin_refined(v: RunInputs) -> arb:
     scale, x = _fading(v)
     y = x * v.steps
     rho = y / 4 if y <= 1 else square(1 - (-(y - 1) / 2).exp() / 2)
-    if not (y <= 1 or y > 1):  # at y = 1 both say 1/4
+    if not (y <= 1 or y > 1):  # at y = 1 both are 1/4
         rho = rho.union(y / 4)
     return 2 * scale / x * rho
 
@@ -123,7 +118,7 @@ def _langevin_lower(v: RunInputs) -> arb:
 
 @defines("noisy_gd.laplace", Profile, slack=1e-9, weight=20.0, limit=f"{_MOST_SHARES} steps")
 def _gd_laplace(v: RunInputs) -> arb:
-    """The least over h = 1, 2, 3, 4, 6, 8, 12, ... and T of h equal shares of the last h steps, composed.
+    """Return the minimum over h = 1, 2, 3, 4, 6, 8, 12, ... and T of h equal shares of the last h steps, composed.
 
     Raises:
         OutOfReach: more than 1500 steps.
@@ -151,12 +146,12 @@ def _share(v: RunInputs, last: int) -> arb:
 
 _LIMIT = "uses that more than 2000 steps hide"
 _FEW = 12  # the most shares that are composed
-_CLOSE = 24  # relative bits that are enough for a delta
-_DEEPEST = 2048  # bits beyond which a cancelling delta is replaced by the end of its ball
+_CLOSE = 24  # sufficient relative bits of a delta
+_DEEPEST = 2048  # beyond these bits the upper end of its ball replaces a cancelling delta
 
 
 def _hidden(ratio: arb, steps: int) -> Part:
-    """Return the part of a use of this many scales, hidden by ``steps`` steps including its own, composed once."""
+    """Return the part of one use of size ``ratio`` in scales, hidden by ``steps`` steps including its own."""
     alone = laplace_step(ratio)
     if steps == 1:
         return Part(alone, 1, ratio)
@@ -249,6 +244,3 @@ def _run(v: RunInputs) -> arb:
 def _whole_run(v: RunInputs) -> arb:
     cost = passes_cost(v.records // v.batch_size, v.clean_steps + 1, v.epochs, _factor(v))
     return v.sensitivity / (v.batch_size * v.noise_std) * cost.sqrt()
-
-
-# --- known positions, 1-Lipschitz maps, batches that weigh alike -----------------------------------------------------

@@ -1,7 +1,7 @@
 """Definitions of `hidden_position` and `shuffled_epochs`: passes in random order, evaluated at their certificates.
 
-A known position costs the mean over positions; a secret one costs what Theorem HW proves at the certificate. The
-certificate names the theorem that gives the least value.
+If the position is known, delta is the mean over positions; if it is secret, delta is the value that Theorem HW proves
+at the certificate. The certificate names the theorem with the least value.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def _reach(v: RunInputs) -> arb | None:
 
 
 def _swaps(v: RunInputs) -> tuple[tuple[int, int], ...]:
-    """Return the weights of a use by the record and by its replacement; a null one moves half as far."""
+    """Return the weights of a use by the record and by its replacement; a null record moves half as far."""
     return ((2, 1), (1, 2)) if v.adjacency == Adjacency.NULL_RECORD else ((1, 1),)
 
 
@@ -105,7 +105,7 @@ def places_curve(v: RunInputs, *, deep: bool = True) -> Callable[[arb], arb] | N
 
     Args:
         v: the run.
-        deep: whether even a tiny delta must be relatively sharp, which takes longer.
+        deep: whether even a tiny delta must be relatively accurate, which takes longer.
     """
     by_place = places_of_pass(v)
     if by_place is None:
@@ -183,9 +183,9 @@ def shuffled(v: RunInputs) -> arb:
 
 
 def shuffled_at(v: RunInputs) -> Callable[[arb, Sequence[Any]], arb]:
-    """Return (epsilon, matchings) -> delta of one pass in a secret order by the matching of every swap.
+    """Return (epsilon, matchings) -> delta of one pass in a secret order, with one matching per swap.
 
-    None stands for a position that counts as known.
+    None instead of a matching stands for a known position.
     """
     places, ratio, costs = _places(v), _ratio(v, "scale"), _Remembered(_same_places(v, 1))
     swaps, mu_of = _swaps(v), _root(ratio)
@@ -205,7 +205,7 @@ def shuffled_at(v: RunInputs) -> Callable[[arb, Sequence[Any]], arb]:
 
 
 class _Remembered:
-    """Costs of positions, with a cache for those of one use."""
+    """Costs of positions, with a cache for the costs of one use."""
 
     def __init__(self, costs: SamePlaces) -> None:
         self.pair, self.unused, self._own = costs.pair, costs.unused, costs.own
@@ -288,9 +288,9 @@ def _fresh_secret(v: RunInputs) -> arb:
 
 
 def _alike_mean(v: RunInputs, parts: Sequence[int]) -> arb:
-    """Return ln of the mean for 1-Lipschitz maps and batches that weigh a record alike; see docs/method.md.
+    """Return ln of the mean for 1-Lipschitz maps and batches of equal weight; see docs/method.md.
 
-    The last use but one is at u and the first at v; with two passes the two are the same. All other uses count as in
+    The last use but one is at u and the first at v; with two passes they are the same use. All other uses count as in
     the last step of their pass.
     """
     places, epochs = _places(v), v.epochs

@@ -1,10 +1,8 @@
 """Ball arithmetic for definitions: inputs in their two readings, and a working precision that grows as needed.
 
-A definition is a formula over balls at the working precision. `settle` and `sums.enclosed` evaluate it with more and
-more digits, until the ball is small or its place relative to a double is certain. No module of this package uses the
-arithmetic of `dpcalc.theorems`, `dpcalc.notions` or `dpcalc.numerics`.
-
-The shift bounds for Laplace noise: mixtures of Gaussians and compositions of messages of pure privacy.
+A definition is a formula over balls at the working precision. `settle` and `sums.enclosed` increase the precision until
+the ball is small or its place relative to a double is certain. No module of this package uses the arithmetic of
+`dpcalc.theorems`, `dpcalc.notions` or `dpcalc.numerics`.
 """
 
 from __future__ import annotations
@@ -23,22 +21,22 @@ START, CAP = 128, 8192
 
 
 class Undecided(ArithmeticError):
-    """Balls overlap: a case distinction needs more precision."""
+    """Balls overlap: a comparison needs more precision."""
 
 
 class OutOfReach(Exception):
-    """The formula does not speak of these inputs, or would take too long; the text says why."""
+    """The formula does not cover these inputs, or would take too long; the text says why."""
 
 
 class Inputs:
-    """A run's parameters as attributes: whole numbers and words as they are, others as balls at the working precision.
+    """A run's parameters as attributes: integers and words unchanged, others as balls at the working precision.
 
     Args:
         values: parameter name -> value. A parameter without a value is None.
-        typed: whether a double is read as the shortest decimal that denotes it, which its user meant, or exactly.
+        typed: whether a double is read as the shortest decimal that denotes it, as its user meant, or exactly.
         exactly: the names that are read exactly in both cases.
         derived: parameter name -> its formula, for parameters that follow from others.
-        read: where the names of the parameters that are read, and have a value, are collected.
+        read: collects the names of the parameters with a value that are read.
     """
 
     def __init__(
@@ -73,11 +71,11 @@ class Inputs:
         return type(self)({**self._values, **values}, self.typed, self._derived, self._exactly, self._read)
 
     def alone(self, **values: Any) -> Self:
-        """Return the inputs of another run in the same reading: these values, from which nothing is derived."""
+        """Return the inputs of another run in the same reading: only these values, without derived parameters."""
         return type(self)(values, self.typed, None, self._exactly, self._read)
 
     def exact(self, name: str) -> fmpq:
-        """Return the parameter as a rational, 0 where it has no value; a formula for it is ignored."""
+        """Return the parameter as a rational, 0 if it has no value; a formula for it is ignored."""
         value = self._value(name)
         if value is None or isinstance(value, (fmpq, int)):
             return fmpq(0) if value is None else fmpq(value)
@@ -85,22 +83,22 @@ class Inputs:
 
     @property
     def read(self) -> frozenset[str]:
-        """The names of the parameters that were read so far, and have a value."""
+        """The names of the parameters with a value that were read so far."""
         return frozenset(self._read)
 
     def given(self, name: str) -> Any:
-        """Return the parameter as it was given, None where it was not."""
+        """Return the parameter as given; None if it was not."""
         return self._values.get(name)
 
     def _value(self, name: str) -> Any:
-        """Return a parameter as it was given, and note that it was read."""
+        """Return a parameter as given, and record that it was read."""
         value = self._values.get(name)
         if value is not None:
             self._read.add(name)
         return value
 
     def quotient(self, top: Sequence[str | int], bottom: Sequence[str | int]) -> arb:
-        """Return a quotient of products of parameters and whole numbers; it is exact where none is derived."""
+        """Return a quotient of products of parameters and integers; it is exact unless one is derived."""
         if any(name in self._derived for name in [x for x in (*top, *bottom) if isinstance(x, str)]):
             balls = [getattr(self, x) if isinstance(x, str) else arb(x) for x in (*top, *bottom)]
             return math.prod(balls[: len(top)], start=arb(1)) / math.prod(balls[len(top) :], start=arb(1))
@@ -108,7 +106,7 @@ class Inputs:
         return arb(math.prod(rationals[: len(top)], start=fmpq(1)) / math.prod(rationals[len(top) :], start=fmpq(1)))
 
     def as_double(self, name: str) -> float:
-        """Return the parameter as a double, whatever the reading."""
+        """Return the parameter as a double, in either reading."""
         return float(self._values[name])
 
     def column(self, values: Any) -> list[arb]:
@@ -117,8 +115,8 @@ class Inputs:
 
 
 def rational(value: float, typed: bool) -> fmpq:
-    """Return the rational that a double is, or that the shortest decimal denoting it is."""
-    value = float(value)  # numpy's double is one too, and prints as another
+    """Return a double as a rational: exactly, or ``typed`` as the shortest decimal that denotes it."""
+    value = float(value)  # numpy's double prints differently
     if not typed:
         return fmpq(*value.as_integer_ratio())
     digits, _, exponent = repr(value).partition("e")
@@ -140,7 +138,7 @@ def settle(value: Callable[[], arb], bits: int = 60, cap: int = CAP) -> arb:
     """Return the value as a ball that is relatively small, or -inf, or the ball at the cap.
 
     Raises:
-        Undecided: a case distinction is open even at the cap.
+        Undecided: a comparison is open even at the cap.
     """
     ball, prec = None, START
     while prec <= cap:
@@ -168,7 +166,7 @@ def infinite(ball: arb) -> bool:
 
 
 def less(a: Any, b: Any) -> bool:
-    """Return whether a < b, for certain.
+    """Return whether a < b, with proof.
 
     Raises:
         Undecided: the balls overlap.
@@ -189,7 +187,7 @@ def least(*values: arb) -> arb:
 
 
 def square(x: arb) -> arb:
-    """Return x^2, also where the ball holds 0 (a power of it would be nan)."""
+    """Return x^2, also if the ball contains 0 (a power of it would be nan)."""
     return x * x
 
 
@@ -206,7 +204,7 @@ ZERO = arb.neg_inf()
 """ln 0."""
 
 ABYSS = -(arb(2) ** 1000)
-"""The floor of a recursion in ln e. A value below it is replaced by it: each step about doubles it, without end."""
+"""The floor of a recursion in ln e: it replaces lower values, which each step would about double without end."""
 
 
 def log(x: arb) -> arb:
@@ -264,14 +262,14 @@ def composed(ratio: arb, count: int, epsilon: arb) -> arb:
         gap = (2 * x - count) * share - epsilon
         if gap <= 0:
             break
-        # Where the ball holds 0 the term is next to nothing, and the following ones are none.
+        # If the ball contains 0 the term is negligible, and the following ones are 0.
         total -= fmpz(math.comb(count, x)) * weight * (-gap.max(arb(0))).expm1()
         weight *= odds
     return ZERO if total.is_zero() else total.log() - count * odds.log1p()
 
 
 def laplace_shift(ratio: arb, later: int, epsilon: arb) -> arb:
-    """Return the least over compositions of 1..12, of all steps and of all but one: any number is valid.
+    """Return the minimum over compositions of 1..12, of all steps and of all but one: any number is valid.
 
     Raises:
         OutOfReach: more than 1500 steps.
@@ -326,7 +324,7 @@ def log_delta(epsilon: arb, mu: arb) -> arb:
 
 
 def log_step(noise: Noise, epsilon: arb, ratio: arb | None) -> arb:
-    """Return ln h(epsilon, r), the divergence of a step's noise from itself moved by r scales; None is r = infinity."""
+    """Return ln h(epsilon, r), the divergence of a step's noise from itself shifted by r scales; None: r = infinity."""
     if ratio is None:
         return arb(0)
     if ratio.is_zero():
@@ -342,7 +340,7 @@ def log_step(noise: Noise, epsilon: arb, ratio: arb | None) -> arb:
 
 
 def log_mixed(epsilon: arb, mu: arb, share: arb) -> arb:
-    """Return ln(p delta_G(ln(1 + (e^epsilon - 1)/p); mu)), that of a step that uses the record with probability p."""
+    """Return ln(p delta_G(ln(1 + (e^epsilon - 1)/p); mu)), of a step that uses the record with probability p."""
     return share.log() + log_delta((epsilon.expm1() / share).log1p(), mu)
 
 
@@ -373,10 +371,10 @@ def asoodeh(order: arb, rdp: arb, log_target: arb) -> arb:
 
 
 def exact_suffices(order: arb, rdp: arb, log_target: arb, epsilon: arb) -> bool:
-    """Return whether min_q p^a q^(1-a) + (1-p)^a (1-q)^(1-a) >= e^((a-1) rdp), p = delta + e^epsilon q, for certain.
+    """Return whether min_q p^a q^(1-a) + (1-p)^a (1-q)^(1-a) >= e^((a-1) rdp), p = delta + e^epsilon q, with proof.
 
-    With q = (1 - delta) e^-epsilon t the left side is convex in t on (0, 1). The zero of its slope is bisected, and the
-    tangent at the end of the bisection bounds the minimum from below.
+    With q = (1 - delta) e^-epsilon t the left side is convex in t on (0, 1). Bisection finds the zero of its slope, and
+    the tangent there bounds the minimum from below.
 
     Raises:
         Undecided: the tangent is not enough at this precision.
@@ -429,7 +427,7 @@ def classic_factor(log_target: arb) -> arb:
 
 
 def classic_holds(epsilon: arb, log_target: arb) -> bool:
-    """Return whether the classic noise for (epsilon, delta) gives (epsilon, delta), for certain."""
+    """Return whether the classic noise for (epsilon, delta) gives (epsilon, delta), with proof."""
     return not less(log_target, log_delta(epsilon, epsilon / classic_factor(log_target)))
 
 

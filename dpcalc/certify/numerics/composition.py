@@ -1,17 +1,17 @@
 """An upper bound on delta of a composition, by the characteristic function of its privacy loss in ball arithmetic.
 
-A part is a pair of laws by its privacy profile delta(z), and by that of the exchanged pair where it is another one.
-Their values at knots, joined by chords in e^z, describe a law of finitely many losses that dominates the pair. With phi
-the product of the moments E exp(s L) of all parts, for every c > 0 and every M the sum
+A part is a pair of laws, given by its privacy profile delta(z) and, if different, that of the exchanged pair. Their
+values at knots, joined by chords in e^z, describe a law of finitely many losses that dominates the pair. With phi the
+product of the moments E exp(s L) of all parts, for every c > 0 and every M the sum
 
     delta(eps) <= (1/M) sum_k phi(s_k) K(s_k), s_k = c + 2 pi i k/(M h), K(s) = sum over lattice points z > eps of
     exp(-s z) (1 - exp(eps - z))
 
-bounds delta from above: on a lattice of step h it is exact but for delta(eps - j M h) exp(-c j M h), j = 1, -1, ...,
-and all of these are positive. Where the number of terms is small all are added, from one Fourier transform; otherwise
-those that are not near k = 0 are bounded together, by the largest modulus of phi.
+bounds delta from above. On a lattice of step h it is the sum of delta(eps - j M h) exp(-c j M h) over all integers j,
+and no term is negative. If there are few terms, all are added, from one Fourier transform. Otherwise the terms that are
+not near k = 0 are bounded together by the largest modulus of phi.
 
-Where the moments are known themselves no chord is needed: see `_by_moments`.
+If the moments themselves are known, no chords are needed: see `_by_moments`.
 """
 
 from __future__ import annotations
@@ -30,35 +30,35 @@ Curve = Callable[[arb], arb]
 """z >= 0 -> delta; it need not be convex."""
 
 _BITS = 128
-_GROWTH = 1 / 400  # of the distance between knots, in proportion: up to 400 steps they are one step apart
+_GROWTH = 1 / 400  # gap between knots relative to their place: up to 400 steps they are one step apart
 _MOST_POINTS, _FEW_POINTS = 1 << 17, 1 << 15
-_FAR = 18.0  # so many standard deviations from the middle the characteristic function is no longer evaluated
-_RAREST = -500.0  # ln of losses that are left out of a first look at moments, and which exp(c L) must not bring back
-_BEYOND = 22.0  # -ln of what losses beyond a period may weigh, tilted
+_FAR = 18.0  # standard deviations from the middle beyond which the characteristic function is not evaluated
+_RAREST = -500.0  # ln of the probability of losses ignored in a first look at moments; exp(c L) must not revive them
+_BEYOND = 22.0  # -ln of the tilted weight that losses beyond a period may have
 _GENTLER = (
     1.0,
     0.7,
     0.5,
     0.35,
     0.25,
-)  # shares of c: with a smaller one large losses weigh less, and a period is shorter
-_STEEPER = (1.2, 1.5, 2.0)  # with a larger one the least losses, of which the moments fall slowly, weigh less
-_MOST_EXCESS = 30.0  # ln of the moments over delta: of more too few digits are left
-_ENOUGH = 800  # terms that take no time worth another tilt
-_WIDE = 1.5  # how much farther than those of a normal law losses are taken to count
-_WELL_BELOW = 2.0  # of ln delta, where a bound on exp(c L) is enough
+)  # multiples of c: a smaller c gives large losses less weight and a shorter period
+_STEEPER = (1.2, 1.5, 2.0)  # a larger c gives less weight to the least losses, whose moments fall slowly
+_MOST_EXCESS = 30.0  # ln of the moments over delta: beyond it too few digits remain
+_ENOUGH = 800  # up to this many terms another tilt saves no time
+_WIDE = 1.5  # losses count up to this multiple of the distance for a normal law
+_WELL_BELOW = 2.0  # if ln delta is this far below the target, a bound by exp(c L) is enough
 _TOO_LARGE = "a composition that would take too many points"
 
 
 class Part(NamedTuple):
-    """A pair of laws (P, Q), and how often it is composed.
+    """A pair of laws (P, Q), and the number of its copies.
 
     Attributes:
         curve: the profile of (P, Q).
-        copies: how often.
-        atom: the largest finite loss, where that has mass.
-        other: the profile of (Q, P); None where ``curve`` holds for both.
-        loss: the law of the loss, where its moments are known.
+        copies: how often the pair is composed.
+        atom: the largest finite loss, if it has mass.
+        other: the profile of (Q, P); None if ``curve`` holds for both.
+        loss: the law of the loss, if its moments are known.
     """
 
     curve: Curve
@@ -73,7 +73,7 @@ class Part(NamedTuple):
         return self.curve if self.other is None else self.other
 
     def exchanged(self) -> Part:
-        """Return the part with P and Q in each other's place."""
+        """Return the part with P and Q exchanged."""
         if self.other is None:
             return self
         loss = None if self.loss is None else self.loss.exchanged()
@@ -81,14 +81,14 @@ class Part(NamedTuple):
 
 
 class _Ends(NamedTuple):
-    """The largest loss that counts, and the size of the smallest."""
+    """The largest loss that matters, and minus the smallest."""
 
     top: float
     bottom: float
 
 
 class _Law(NamedTuple):
-    """A law of losses: (multiple of the step, probability), that of an infinite loss, and how often it counts."""
+    """A law of losses: (multiple of the step, probability), the probability of an infinite loss, and the copies."""
 
     atoms: list[tuple[int, arb]]
     infinite: arb
@@ -96,7 +96,7 @@ class _Law(NamedTuple):
 
 
 class _Tilt(NamedTuple):
-    """c, and the standard deviation of the loss under the law that is weighed by exp(c loss)."""
+    """c, the standard deviation of the loss under the law tilted by exp(c loss), and the period."""
 
     at: float
     spread: float
@@ -107,10 +107,10 @@ def log_delta(parts: Sequence[Part], epsilon: arb, about: float, fineness: int =
     """Return an upper bound on ln delta of the composition.
 
     Args:
-        parts: what is composed.
+        parts: the composed parts.
         epsilon: >= 0.
-        about: roughly ln delta; the result is good for any.
-        fineness: how many times as many knots on a lattice; 0 for a bound by moments, where these are known.
+        about: roughly ln delta; the result is valid for any value.
+        fineness: multiplies the number of knots on a lattice; 0 for a bound by moments, if these are known.
 
     Raises:
         OutOfReach: it would take too many points, or losses are too large.
@@ -123,7 +123,7 @@ def log_delta(parts: Sequence[Part], epsilon: arb, about: float, fineness: int =
 
 
 def _near(parts: Sequence[Part], epsilon: arb, about: float) -> arb:
-    """Return ln delta by moments; 0 where these are not known or fall too slowly."""
+    """Return an upper bound on ln delta by moments; 0 if these are not known or fall too slowly."""
     if not epsilon > 0 or any(part.loss is None for part in parts):
         return arb(0)
     middle = float(epsilon.mid())
@@ -145,7 +145,7 @@ def _on_lattice(parts: Sequence[Part], epsilon: arb, about: float, fineness: int
         widest = _step(coarse, tilt.at, parts)
     except (OverflowError, ZeroDivisionError):
         raise OutOfReach("losses so large that their exponentials are no doubles") from None
-    coarsest = 1.001 * tilt.period / _MOST_POINTS  # a finer step takes more points than are allowed
+    coarsest = 1.001 * tilt.period / _MOST_POINTS  # a finer step takes too many points
     try:
         delta = _by_step(parts, ends, widest / fineness, epsilon, tilt, fineness)
     except OutOfReach:  # with a coarser one all points are added
@@ -165,7 +165,7 @@ def _by_step(
     *,
     few: bool = True,
 ) -> arb:
-    """Return an upper bound on delta, by laws on multiples of about this step.
+    """Return an upper bound on delta, by laws on multiples of approximately this step.
 
     Raises:
         OutOfReach: it would take too many points.
@@ -178,17 +178,17 @@ def _by_step(
 # --- a first look, in doubles ----------------------------------------------------------------------------------------
 
 _Rough = tuple[list[tuple[float, float]], int]
-"""(loss, ln of its probability), and how often it counts."""
+"""(loss, ln of its probability), and the number of copies."""
 
 
 def _ln(x: arb) -> float:
-    """Return ln of a ball's middle as a double, -inf at and below 0."""
+    """Return ln of a ball's middle as a double; -inf if it is not positive."""
     middle = x.mid()
     return float(middle.log().mid()) if middle > 0 else -math.inf
 
 
 def _ends(part: Part, rare: float) -> _Ends:
-    """Return the ends beyond which losses, as often as they count, are worth less than exp(``rare``)."""
+    """Return the ends beyond which the losses of all copies are worth less than exp(``rare``) of delta."""
     goal = rare - math.log(part.copies)
     if part.atom is not None:
         top = float(part.atom.mid())
@@ -198,7 +198,7 @@ def _ends(part: Part, rare: float) -> _Ends:
 
 
 def _end(counts: Callable[[float], bool]) -> float:
-    """Return about the least z from which on no loss counts."""
+    """Return approximately the least z from which on no loss counts."""
     high = 1e-6
     while counts(high):
         high *= 2.0
@@ -232,7 +232,7 @@ def _rough(part: Part, ends: _Ends, knots: int = 160) -> _Rough:
 
 
 def _moments(rough: _Rough, c: float) -> tuple[float, float, float, float]:
-    """Return ln E exp(c L), and the mean, the variance and the mean cubed size under the tilted law."""
+    """Return ln E exp(c L), and under the tilted law the mean, the variance and the third absolute central moment."""
     logs = [(z, mass + c * z) for z, mass in rough[0]]
     peak = max(mass for _, mass in logs)
     weights = [(z, math.exp(mass - peak)) for z, mass in logs]
@@ -243,7 +243,7 @@ def _moments(rough: _Rough, c: float) -> tuple[float, float, float, float]:
 
 
 def _tilt_of(rough: Sequence[_Rough], epsilon: float, about: float) -> _Tilt:
-    """Return about the c at which the bound exp(-c epsilon) E exp(c L)/(c (c + 1)) is least."""
+    """Return approximately the c that minimises exp(-c epsilon) E exp(c L)/(c (c + 1))."""
 
     def bound(x: float) -> float:
         c = math.exp(x)
@@ -259,10 +259,10 @@ def _tilt_of(rough: Sequence[_Rough], epsilon: float, about: float) -> _Tilt:
 
 
 def _narrow(rough: Sequence[_Rough], tilt: _Tilt, epsilon: float, about: float) -> list[_Tilt]:
-    """Return tilts with their periods, beyond which next to no losses weigh anything; the first has a short one.
+    """Return tilts with their periods, beyond which the weight of losses is negligible; the first has a short one.
 
-    Where delta is far smaller than what is asked about, as in the order of the data sets that is not the worse one, it
-    is the least at which exp(-c epsilon) E exp(c L) is small enough.
+    If delta is far below the target, as in the better order of the data sets, the only tilt is the least at which
+    exp(-c epsilon) E exp(c L) is small enough.
     """
     for power in range(1, 40):
         c = 1.5**power
@@ -273,7 +273,7 @@ def _narrow(rough: Sequence[_Rough], tilt: _Tilt, epsilon: float, about: float) 
 
 
 def _of_period(rough: Sequence[_Rough], c: float, epsilon: float, about: float) -> _Tilt:
-    """Return a tilt, and a period beyond which losses weigh next to nothing over exp(c epsilon) times delta."""
+    """Return a tilt with a period beyond which the weight of losses is negligible relative to exp(c epsilon) delta."""
     laws = [(losses, copies, _moments((losses, copies), c)) for losses, copies in rough]
     excess = max(0.0, sum(copies * law[0] for _, copies, law in laws) - c * epsilon - about)
     middle = sum(copies * law[1] for _, copies, law in laws)
@@ -289,7 +289,7 @@ def _of_period(rough: Sequence[_Rough], c: float, epsilon: float, about: float) 
 
 
 def _step(rough: Sequence[_Rough], c: float, parts: Sequence[Part]) -> float:
-    """Return the step: a small share of the deviation of a loss, or of how far its rare values lie."""
+    """Return the step: a small share of the deviation of a loss, or of the distance of its rare values."""
     steps = []
     for one in rough:
         _, _, variance, cubed = _moments(one, c)
@@ -299,7 +299,7 @@ def _step(rough: Sequence[_Rough], c: float, parts: Sequence[Part]) -> float:
 
 
 def _exact_step(step: float, parts: Sequence[Part]) -> arb:
-    """Return the step, of which the largest loss is a multiple where it has mass."""
+    """Return the step as a ball; if the largest loss has mass, it is a multiple of the step."""
     atoms = [part.atom for part in parts if part.atom is not None]
     return atoms[0] / max(1, math.ceil(float(atoms[0].mid()) / step)) if atoms else arb(step)
 
@@ -328,7 +328,7 @@ def _law(part: Part, ends: _Ends, h: arb, fineness: int) -> _Law:
 
 
 def _knots(end: float, h: arb, fineness: int) -> list[int]:
-    """Return multiples of the step from 0 to the end, farther apart where they are large."""
+    """Return multiples of the step from 0 to the end, with gaps that grow with the multiple."""
     knots, j, last = [0], 0, max(1, math.ceil(end / float(h.mid()) - 1e-9))
     while j < last:
         j = min(last, j + max(1, int(j * _GROWTH / fineness)))
@@ -337,7 +337,7 @@ def _knots(end: float, h: arb, fineness: int) -> list[int]:
 
 
 def _hull(points: Sequence[tuple[arb, arb, int]]) -> list[tuple[arb, arb, int]]:
-    """Return the corners of the lower convex hull, as far as balls can tell; a profile is convex and below it."""
+    """Return the corners of the lower convex hull, as far as balls can decide; the convex profile is below it."""
     corners: list[tuple[arb, arb, int]] = []
     for point in points:
         while len(corners) > 1:
@@ -349,19 +349,19 @@ def _hull(points: Sequence[tuple[arb, arb, int]]) -> list[tuple[arb, arb, int]]:
     return corners
 
 
-# --- the integral, where moments are known ---------------------------------------------------------------------------
+# --- the integral, if moments are known ------------------------------------------------------------------------------
 
 
 def _by_moments(parts: Sequence[Part], epsilon: arb, tilts: Sequence[_Tilt], about: float) -> arb | None:
-    """Return an upper bound on delta, next to it; None where moments do not fall fast enough at any of the tilts.
+    """Return a tight upper bound on delta; None if moments do not fall fast enough at any of the tilts.
 
-    delta(eps) is the integral of phi(s) exp(-s eps)/(s (s + 1)) over t, over 2 pi. The trapezoidal rule with steps of
-    2 pi/M adds delta(eps - j M) exp(-c j M) for all other whole j, none of which is negative; what is beyond t is at
-    most the largest phi there times exp(-c eps)/(pi t). Every phi is a ball that holds it, rounding included.
+    delta(eps) is the integral of phi(s) exp(-s eps)/(s (s + 1)) over t, divided by 2 pi. The trapezoidal rule with
+    steps of 2 pi/M adds delta(eps - j M) exp(-c j M) for all integers j != 0, none of which is negative. The part
+    beyond t is at most the largest |phi| there times exp(-c eps)/(pi t). Every phi is enclosed in a ball.
 
-    Where every loss has an atom at 0, of probability a_i, let psi_i be the moment of its other values: phi is a product
-    of (a_i + psi_i)^(k_i). The term without psi has no delta, and those with one have that of a single step, a curve at
-    hand; the sum is over the others, a polynomial in psi without negative coefficients. It falls like t^-2 or faster.
+    If every loss has an atom at 0 of probability a_i, let psi_i be the moment of its other values: phi is a product of
+    (a_i + psi_i)^(k_i). The term without psi adds nothing to delta. Terms with one psi add the delta of a single step,
+    from its curve. The sum is over the others, a polynomial in psi without negative coefficients, of order t^-2.
     """
     best = None
     for tilt in tilts:
@@ -388,7 +388,7 @@ def _by_moments(parts: Sequence[Part], epsilon: arb, tilts: Sequence[_Tilt], abo
 
 
 def _finite(laws: Sequence[_Law], h: arb, epsilon: arb, tilt: _Tilt, *, few: bool) -> arb:
-    """Return an upper bound on the part of delta that is due to finite losses."""
+    """Return an upper bound on the part of delta from finite losses."""
     c, width = arb(tilt.at), float(h.mid())
     first = math.floor(float((epsilon / h).mid()) + 1e-9) + 1
     while not first * h > epsilon:
@@ -411,7 +411,7 @@ def _tilted(law: _Law, h: arb, c: arb) -> list[tuple[int, arb]]:
 
 
 def _by_all(laws: Sequence[_Law], tilted: Sequence[list[tuple[int, arb]]], kernel: Kernel, whole: int) -> arb:
-    """Return the sum over all k, from one Fourier transform a part."""
+    """Return the sum over all k, from one Fourier transform per part."""
     product: list[acb] | None = None
     for law, weights in zip(laws, tilted, strict=True):
         powers = [x**law.copies for x in _transformed(weights, whole)[: whole // 2 + 1]]
@@ -425,7 +425,7 @@ def _by_all(laws: Sequence[_Law], tilted: Sequence[list[tuple[int, arb]]], kerne
 
 
 def _by_few(laws: Sequence[_Law], tilted: Sequence[list[tuple[int, arb]]], kernel: Kernel, tilt: _Tilt) -> arb | None:
-    """Return the sum over k near 0 and a bound on the rest; None where that is not small."""
+    """Return the sum over k near 0 plus a bound on the rest; None if that bound is not small."""
     width = float(kernel.h.mid())
     many = math.ceil(tilt.period / width)
     near = math.ceil(_FAR / tilt.spread * many * width / (2.0 * math.pi))
@@ -448,12 +448,12 @@ def _by_few(laws: Sequence[_Law], tilted: Sequence[list[tuple[int, arb]]], kerne
 
 
 def _largest_beyond(laws: Sequence[_Law], tilted: Sequence[list[tuple[int, arb]]], start: float) -> arb | None:
-    """Return a bound on |phi| for h times t from ``start`` to pi, or None where none is at hand.
+    """Return a bound on |phi| for h times t from ``start`` to pi, or None if there is none.
 
-    Let v, r, q be the second, third and fourth moments about the mean, in size. Where t r/6 + t^2 q/24 <= v/4 and
-    t^2 v <= 2, |E exp(i t L)| is at most 1 - t^2 v/4: its real part lies between 0 and 1 - t^2 v/2 + t^4 q/24, and its
-    imaginary part is at most t^3 r/6. Beyond, it differs from its value at the nearest point of a Fourier transform by
-    at most their distance times E |L - mean|.
+    Let v, r, q be the absolute central moments of second to fourth order. If t r/6 + t^2 q/24 <= v/4 and t^2 v <= 2,
+    |E exp(i t L)| is at most 1 - t^2 v/4: its real part is between 0 and 1 - t^2 v/2 + t^4 q/24, and its imaginary part
+    is at most t^3 r/6. For larger t it differs from its value at the nearest point of a Fourier transform by at most
+    their distance times E |L - mean|.
     """
     spreads = [spread_of(weights) for weights in tilted]
     edge = min(spread.edge() for spread in spreads)
@@ -485,7 +485,7 @@ def _largest_beyond(laws: Sequence[_Law], tilted: Sequence[list[tuple[int, arb]]
 
 
 def _transformed(weights: list[tuple[int, arb]], points: int) -> list[acb]:
-    """Return the sums of the weights, each turned by its multiple of 2 pi k/points, for every k."""
+    """Return the sum of weight exp(2 pi i k multiple/points) over the weights, for every k."""
     column = [arb(0)] * points
     for j, weight in weights:
         column[-j % points] += weight

@@ -1,15 +1,15 @@
-"""Moments E exp(s L) of the privacy loss of a step on a sample, enclosed for complex s, and bounds on them far out.
+"""Moments E exp(s L) of the privacy loss of a step on a sample, enclosed for complex s, and bounds for large |s|.
 
 Lengths are in units of the noise, n is the standard normal density, and P and Q are mixtures sum_j w_j N(a_j) with
 densities p n and q n, p(y) = sum_j w_j exp(a_j y - a_j^2/2). With L = ln p/q the moment is
 
     E_P exp(s L) = int n p^(s+1) q^-s dy,    s = c + i t.
 
-All a_j of a mixture have one sign, so that |p(x + iv)| is at most p(x), and at least the part of it at 0 and cos(a v)
-of the rest, for the largest a. The integral may be taken along a way at a height v on the side where Im L > 0, and
-exp(i t L) falls as t grows. The way is cut into panels, each of which has a Gauss-Legendre rule: its error is bounded
-by the largest value on a disc about the panel. For all t beyond some T the moment is at most the sum over the panels of
-the integral of |n p^(c+1) q^-c| times exp(-T Im L), at the least Im L; near a start the bound by parts counts, if less.
+All a_j of a mixture have one sign. So |p(x + iv)| is at most p(x), and at least its term at 0 plus cos(a v) times the
+rest, for the largest a. The integral may be taken along a path at height v on the side where Im L > 0, so exp(i t L)
+decreases in t. The path is divided into panels, each with a Gauss-Legendre rule; its error is bounded by the largest
+value on a disc about the panel. For all t > T the moment is at most the sum over the panels of the integral of
+|n p^(c+1) q^-c| times exp(-T Im L) at the least Im L; near a start, integration by parts may give a smaller bound.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ from flint import acb, arb
 
 from dpcalc.certify.numerics.balls import precision, square, upper_tail
 
-_POINTS = 24  # of a rule, with an error of some 4^-46 of the largest value on the ellipse, or 10^-27
-_AXIS = 2.125  # half lengths of a panel in the longer semi-axis of that ellipse: (4 + 1/4)/2
-_HEIGHT, _HALF = 0.55, 0.25  # of the way and of a panel, over the largest a: the disc is above the real line
-_GROWTH = 1.9  # of panels of a way that leaves the real line at 45 degrees: their discs do not touch it
+_POINTS = 24  # of a rule, with an error of about 4^-46 = 10^-27 of the largest value on the ellipse
+_AXIS = 2.125  # longer semi-axis of that ellipse in half lengths of a panel: (4 + 1/4)/2
+_HEIGHT, _HALF = 0.55, 0.25  # height of the path and half length of a panel, over the largest a: discs avoid the axis
+_GROWTH = 1.9  # of panels of a path that leaves the real line at 45 degrees: their discs do not touch it
 _BOXES = 4  # of a panel next to a start, on which a derivative is bounded
-_STEEP = 16.0  # e^16 is lost to a disc on which n p^(c+1) q^-c varies so much; 10^-21 remains
-_LEFT_OUT = 90.0  # -ln of what tails are left out at
-_FARTHEST = 1e9  # no loss is larger where that is left out: ln p/q grows like a x
-_SMALL = 40.0  # -ln of integrands that may vary by more: their errors are below 10^-44
+_STEEP = 16.0  # a disc on which n p^(c+1) q^-c varies by e^16 leaves an accuracy of 10^-21
+_LEFT_OUT = 90.0  # -ln of dropped tails
+_FARTHEST = 1e9  # a bound on the loss in dropped tails: ln p/q grows like a x
+_SMALL = 40.0  # -ln of integrands that may vary more: their errors are below 10^-44
 _MOST_NODES = 40_000
-_BLOCK = 48  # products in a row; they cost 24 of 128 bits, and then terms that are negligible are left out
-_NEGLIGIBLE = 60.0  # -ln of their size, over that of the sum
+_BLOCK = 48  # successive products; they cost 24 of 128 bits, then negligible terms are dropped
+_NEGLIGIBLE = 60.0  # -ln of the size of negligible terms relative to the sum
 LARGEST_T = 2.0**20  # no t is larger
 
 
 class OutOfHand(ArithmeticError):
-    """The way would take too many panels."""
+    """The path would take too many panels."""
 
 
 @functools.cache
@@ -51,28 +51,28 @@ def _rule() -> list[tuple[arb, arb]]:
 
 
 class Mixture(NamedTuple):
-    """sum_j w_j N(a_j): [(w_j, a_j)], of which the first a_j is 0 and the others have one sign."""
+    """sum_j w_j N(a_j): [(w_j, a_j)]; the first a_j is 0 and the others have one sign."""
 
     parts: tuple[tuple[arb, arb], ...]
 
     def weighted(self, weight: arb) -> Mixture:
-        """Return it with all weights so many times as large."""
+        """Return the mixture with all weights multiplied by ``weight``."""
         return Mixture(tuple((weight * part, shift) for part, shift in self.parts))
 
     def ratio(self, y: acb) -> acb:
-        """Return the density over that of N(0)."""
+        """Return the density divided by that of N(0)."""
         others = (weight * (shift * y - square(shift) / 2).exp() for weight, shift in self.parts[1:])
         return sum(others, acb(self.at_zero))
 
     def slopes(self, y: acb) -> tuple[acb, acb]:
-        """Return the first and the second derivative of its logarithm."""
+        """Return the first and the second derivative of ln of `ratio`."""
         others = [(shift, weight * (shift * y - square(shift) / 2).exp()) for weight, shift in self.parts[1:]]
         whole = sum((term for _, term in others), acb(self.at_zero))
         first = sum((shift * term for shift, term in others), acb(0)) / whole
         return first, sum((square(shift) * term for shift, term in others), acb(0)) / whole - first * first
 
     def size(self, x: arb) -> arb:
-        """Return the same on the real line."""
+        """Return `ratio` on the real line."""
         return sum((weight * (shift * x - square(shift) / 2).exp() for weight, shift in self.parts[1:]), self.at_zero)
 
     @property
@@ -92,7 +92,7 @@ class Mixture(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """int n p^(s+1) q^-s dy over y beyond ``start``, or all y, where ln p/q grows with y if it ``rises``, or falls.
+    """int n p^(s+1) q^-s dy over y beyond ``start``, or over all y. ln p/q increases in y if ``rises``, else decreases.
 
     At a start ln p/q is 0.
     """
@@ -108,7 +108,7 @@ class Piece(NamedTuple):
         return max(self.above.farthest, self.below.farthest, 1.0)
 
     def exchanged(self) -> Piece:
-        """Return the piece with P and Q in each other's place."""
+        """Return the piece with P and Q exchanged."""
         return Piece(self.below, self.above, self.start, not self.rises)
 
     def logs(self, y: acb) -> tuple[acb, acb]:
@@ -125,7 +125,7 @@ class Piece(NamedTuple):
         return self.above.slopes(y)[0] - self.below.slopes(y)[0]
 
     def over_slope(self, y: acb, c: arb) -> tuple[acb, acb]:
-        """Return n p^(c+1) q^-c over the derivative of ln p/q, and the derivative of that."""
+        """Return n p^(c+1) q^-c divided by the derivative of ln p/q, and the derivative of this quotient."""
         (p, p_slope), (q, q_slope) = self.above.slopes(y), self.below.slopes(y)
         over = self.value(y, c) / (p - q)
         return over, over * ((c + 1) * p - c * q - y - (p_slope - q_slope) / (p - q))
@@ -146,9 +146,9 @@ ALONE = Mixture(((arb(1), arb(0)),))
 
 
 class Loss(NamedTuple):
-    """The law of a loss: pieces and the probability that it is 0 besides; or that of N(mu) against N(0).
+    """The law of a loss: pieces and the remaining probability of 0; or the loss of N(mu) against N(0).
 
-    Or it is ``told`` which of such pairs is at hand: (probability, mu) each.
+    Or one of such Gaussian pairs is chosen publicly: ``told`` is a list of (probability, mu).
     """
 
     pieces: tuple[Piece, ...] = ()
@@ -157,11 +157,11 @@ class Loss(NamedTuple):
     told: tuple[tuple[arb, arb], ...] = ()
 
     def exchanged(self) -> Loss:
-        """Return the loss with P and Q in each other's place."""
+        """Return the loss with P and Q exchanged."""
         return self._replace(pieces=tuple(piece.exchanged() for piece in self.pieces))
 
     def weighted(self, weight: arb) -> Loss:
-        """Return what it contributes where it is the loss with this probability."""
+        """Return its contribution to a loss that is this one with probability ``weight``."""
         pieces = tuple(p._replace(above=p.above.weighted(weight), below=p.below.weighted(weight)) for p in self.pieces)
         return Loss(pieces, weight * self.at_zero)
 
@@ -177,7 +177,7 @@ class Loss(NamedTuple):
 
 
 class Moments:
-    """E exp(s L) of the losses that are not 0, at s = c + i t for the t that are asked about.
+    """E exp(s L) over the losses that are not 0, at s = c + i t.
 
     Attributes:
         at_zero: the probability that the loss is 0.
@@ -186,23 +186,23 @@ class Moments:
     at_zero = arb(0)
 
     def at(self, t: arb) -> acb:
-        """Return it at t."""
+        """Return the moment at t."""
         raise NotImplementedError
 
     def on_grid(self, step: arb) -> Iterator[acb]:
-        """Yield it at t = 0, step, 2 step, ..."""
+        """Yield the moment at t = 0, step, 2 step, ..."""
         return (self.at(k * step) for k in itertools.count())
 
     def beyond(self, t: arb) -> arb:
-        """Return a bound on its size for all larger t."""
+        """Return a bound on its modulus for all larger t."""
         raise NotImplementedError
 
     def slope(self, t: arb) -> arb:
-        """Return a bound on the size of its derivative for all larger t; infinity where none is at hand."""
+        """Return a bound on the modulus of its derivative for all larger t; infinity if there is none."""
         return arb.pos_inf()
 
     def between(self, t: arb, width: arb) -> arb:
-        """Return a bound on its size from t to t + width."""
+        """Return a bound on its modulus from t to t + width."""
         return abs(self.at(t + width / 2)) + width / 2 * self.slope(t)
 
 
@@ -243,7 +243,7 @@ class _OfSeveral(Moments):
 
 
 class _Panel(NamedTuple):
-    """A part of the way: the integral of |n p^(c+1) q^-c| over it, the least Im L, and the largest |L|."""
+    """A part of the path: the integral of |n p^(c+1) q^-c| over it, the least Im L, and the largest |L|."""
 
     mass: arb
     turn: arb
@@ -251,7 +251,7 @@ class _Panel(NamedTuple):
 
 
 class _OfPieces(Moments):
-    """A sum over the nodes of the panels, and what bounds its error."""
+    """A sum over the nodes of the panels, with a bound on its error."""
 
     def __init__(self, loss: Loss, c: arb) -> None:
         self.c, self.at_zero, self.error = c, loss.at_zero, arb(0)
@@ -268,11 +268,11 @@ class _OfPieces(Moments):
         self.ball = acb(arb(0, self.error.upper()), arb(0, self.error.upper()))
 
     def _add_corner(self, piece: Piece, start: arb) -> None:
-        """Add the first panels of a way that begins on the real line.
+        """Add the first panels of a path that begins on the real line.
 
-        Let G be the integrand at t = 0 over L'. By parts, i t times the integral over them is G exp(i t L) at their end
-        less G at the start less the integral of G' exp(i t L). What two pieces have at the start cancels in part, which
-        a bound on their sizes does not show.
+        Let G be the integrand at t = 0 divided by L'. By parts, i t times the integral over them is G exp(i t L) at
+        their end minus G at the start minus the integral of G' exp(i t L). The terms of two pieces at a start partly
+        cancel, so they are added before their modulus is taken.
         """
         heights = _graded(arb(_HEIGHT / piece.farthest), 2.0 * float(abs(piece.slope(acb(start)))))
         points = [start + acb(1, 1 if piece.rises else -1) * height for height in heights]
@@ -288,7 +288,7 @@ class _OfPieces(Moments):
         self.by_parts.append((abs(piece.over_slope(points[-1], self.c)[0]), _turn(piece, points[-1])))
 
     def _way(self, piece: Piece) -> Iterator[tuple[acb, acb]]:
-        """Yield the panels of the way of a piece on its height, and bound what is left out beyond its ends."""
+        """Yield the panels of a piece's path at its height, and bound the dropped parts beyond its ends."""
         c, side, farthest = float(self.c), 1 if piece.rises else -1, piece.farthest
         height, half = arb(_HEIGHT / farthest), _HALF / farthest
         log_least = piece.below.at_zero.log()
@@ -298,7 +298,7 @@ class _OfPieces(Moments):
         ]
         high, low = (arb(peak + math.sqrt(peak * peak + deep)) for peak in peaks)
         for peak, end in zip(peaks, (high, low), strict=True):
-            # n p^(c+1) is at most exp(peak^2/2) n(x - peak) there, and at a height by exp(height^2/2) more
+            # n p^(c+1) is at most exp(peak^2/2) n(x - peak) there, times exp(height^2/2) at the height.
             size = (square(arb(peak)) / 2 + square(height) / 2 - self.c * log_least).exp()
             self.error += size * upper_tail(end - arb(peak))
         left = -low if piece.start is None else piece.start + height
@@ -308,7 +308,7 @@ class _OfPieces(Moments):
         yield from itertools.pairwise(acb(left + 2 * arb(half) * k, side * height) for k in range(count + 1))
 
     def _add(self, piece: Piece, start: acb, end: acb) -> None:
-        """Add a panel, in halves where the integrand varies much on its disc; what is negligible is an error."""
+        """Add a panel, halved if the integrand varies much on its disc; a negligible panel adds to the error."""
         middle, half = (start + end) / 2, (end - start) / 2
         size, height = abs(half).upper(), abs(middle.imag)
         radius = size * arb(_AXIS)
@@ -321,7 +321,7 @@ class _OfPieces(Moments):
             self._add(piece, start, middle)
             self._add(piece, middle, end)
             return
-        if not height > radius:  # on a part of the disc of a first panel Im L < 0, down to this
+        if not height > radius:  # on a part of the disc of a first panel Im L < 0; this bounds exp(-t Im L)
             disc = middle + acb(arb(0, radius.upper()), arb(0, radius.upper()))
             largest *= (2 * radius * abs(piece.slope(disc)) * LARGEST_T).exp().upper()
         error = (
@@ -352,16 +352,16 @@ class _OfPieces(Moments):
         return ((near.min(by_parts) if by_parts.is_finite() else near) + far).upper()
 
     def slope(self, t: arb) -> arb:
-        # the derivative is the integral of i L n p^(s+1) q^-s
+        # The derivative is the integral of i L n p^(s+1) q^-s.
         rest = self.error * _FARTHEST
         return sum((panel.mass * panel.largest * (-t * panel.turn).exp() for panel in self.panels), rest)
 
 
 def sums_on_grid(terms: list[tuple[acb, acb]]) -> Iterator[acb]:
-    """Yield the sum of v exp(k r) over all terms (v, r) for k = 0, 1, ..., where no r has a positive real part.
+    """Yield the sum of v exp(k r) over all terms (v, r) for k = 0, 1, ...; no r has a positive real part.
 
-    A product costs a tenth of an exponential. But a box grows by up to sqrt(2) each time it is turned, so that some 250
-    products would cost all digits: blocks start afresh.
+    A product costs a tenth of an exponential. But each rotation enlarges a box by up to sqrt(2), so about 250 products
+    would cost all digits: every block starts from new exponentials.
     """
     nodes, rest = [(value, rate, rate.exp()) for value, rate in terms], acb(0)
     least = abs(sum((value for value, _ in terms), acb(0))) * arb(-_NEGLIGIBLE).exp()
@@ -377,7 +377,7 @@ def sums_on_grid(terms: list[tuple[acb, acb]]) -> Iterator[acb]:
 
 
 def _panel(mass: arb, piece: Piece, start: acb, end: acb) -> _Panel:
-    """Return a panel: along the way the real and imaginary parts of ln p and of ln q grow, or fall, throughout."""
+    """Return a panel: along it the real and imaginary parts of ln p and of ln q are monotone."""
     (p, q), (p_end, q_end) = piece.logs(start), piece.logs(end)
     low, high = p.real.min(p_end.real) - q.real.max(q_end.real), p.real.max(p_end.real) - q.real.min(q_end.real)
     turn, most = p.imag.min(p_end.imag) - q.imag.max(q_end.imag), p.imag.max(p_end.imag) - q.imag.min(q_end.imag)
@@ -391,7 +391,7 @@ def _turn(piece: Piece, y: acb) -> arb:
 
 
 def _graded(height: arb, slope: float) -> list[arb]:
-    """Return 0 and growing heights up to the last one."""
+    """Return 0 and increasing heights up to ``height``."""
     heights = [height]
     while float(heights[-1]) * slope * LARGEST_T > 1.0:
         heights.append(heights[-1] / _GROWTH)
@@ -427,7 +427,7 @@ def turn(angle: arb) -> acb:
 
 
 class Spread(NamedTuple):
-    """A tilted law about its mean: its total, and the moments of first to fourth order, in steps."""
+    """The total of a tilted law, and its absolute moments of first to fourth order about its mean, in steps."""
 
     total: arb
     mean: arb
@@ -437,7 +437,7 @@ class Spread(NamedTuple):
     fourth: arb
 
     def edge(self) -> float:
-        """Return about the largest t with t r/6 + t^2 q/24 <= v/4 and t^2 v <= 2, proved; 0 where there is none."""
+        """Return nearly the largest t with t r/6 + t^2 q/24 <= v/4 and t^2 v <= 2, both proved; 0 if there is none."""
         v, r, q = (float(x.mid()) for x in (self.second, self.third, self.fourth))
         t = math.sqrt(1.99 / v) if v > 0.0 else 0.0
         while t > 1e-12 and t * r / 6.0 + t * t * q / 24.0 > 0.249 * v:
@@ -447,7 +447,7 @@ class Spread(NamedTuple):
 
 
 def spread_of(weights: list[tuple[int, arb]]) -> Spread:
-    """Return the moments of a law of (multiple of the step, weight)."""
+    """Return the moments of a law [(multiple of the step, weight)]."""
     total = sum((weight for _, weight in weights), arb(0))
     middle = (sum((j * weight for j, weight in weights), arb(0)) / total).mid()
     moments = [arb(0) for _ in range(5)]

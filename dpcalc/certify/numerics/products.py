@@ -10,15 +10,15 @@ from flint import acb, arb
 
 from dpcalc.certify.numerics.moments import LARGEST_T, Moments
 
-_REST, _USUAL = 2.0**-26, 2.0**-22  # of delta: what moments far out may add, and what most answers leave for that
-_FIRST_LOOK, MOST_TERMS = 16, 4000  # terms before a first look at that, and at most
-_FARTHER, _MOST_WIDTHS = 8, 24  # how much farther moments are bounded one by one on intervals, and on how many
+_REST, _USUAL = 2.0**-26, 2.0**-22  # of delta: the most that far moments may add, and the room that most answers have
+_FIRST_LOOK, MOST_TERMS = 16, 4000  # terms before the first check of the rest, and the most terms
+_FARTHER, _MOST_WIDTHS = 8, 24  # intervals cover moments up to this multiple of t; the most intervals
 
 
 class Product(NamedTuple):
-    """The product of moments, each as often as it counts: a polynomial without negative coefficients.
+    """The product of moments to the powers of their copies: a polynomial without negative coefficients.
 
-    Its values are of the moments of losses that are not 0.
+    Its variables are the moments of the losses that are not 0.
     """
 
     moments: Sequence[tuple[Moments, int]]
@@ -29,28 +29,28 @@ class Product(NamedTuple):
         return math.prod(((moments.at_zero + value) ** copies for (moments, copies), value in counts), start=arb(1))
 
     def of_none(self) -> arb:
-        """Return the term in which every loss is 0; 0 where a part has no loss of 0."""
+        """Return the term in which every loss is 0; 0 if a part has no loss of 0."""
         rests = all(moments.at_zero > 0 for moments, _ in self.moments)
         return self.whole([arb(0) for _ in self.moments]) if rests else arb(0)
 
     def of_one(self, values: Sequence[Any]) -> Any:
-        """Return the terms in which one loss is not 0; 0 where a part has no loss of 0."""
+        """Return the terms in which exactly one loss is not 0; 0 if a part has no loss of 0."""
         if not (none := self.of_none()) > 0:
             return arb(0)
         counts = zip(self.moments, values, strict=True)
         return none * sum(copies * value / moments.at_zero for (moments, copies), value in counts)
 
     def beyond(self, t: arb) -> arb:
-        """Return a bound on the other terms for all larger t."""
+        """Return a bound on `of_more` for all larger t."""
         return self.of_more([moments.beyond(t) for moments, _ in self.moments])
 
     def of_more(self, values: Sequence[Any]) -> Any:
-        """Return the other terms."""
+        """Return the terms in which more than one loss is not 0; all terms if a part has no loss of 0."""
         return self.whole(values) - self.of_one(values) - self.of_none()
 
 
 def terms_needed(product: Product, delta: arb, period: arb) -> int:
-    """Return about how many terms are too large, for a delta over exp(-c eps)."""
+    """Return an estimate of the number of terms needed, for delta/exp(-c eps) = ``delta``."""
     k, step, rest = _FIRST_LOOK, 2 * arb.pi() / period, delta * _USUAL * arb.pi()
     while k < MOST_TERMS and not product.beyond(k * step) <= rest * k * step:
         k = k * 5 // 4
@@ -58,9 +58,9 @@ def terms_needed(product: Product, delta: arb, period: arb) -> int:
 
 
 def sum_of_terms(product: Product, alone: arb, c: arb, epsilon: arb, period: float, goal: arb) -> arb | None:
-    """Return what is known and the sum of the terms until what is beyond is small; None where it takes too many.
+    """Return the sum of ``alone``, the terms and a bound on the rest; None if it takes too many terms.
 
-    It is small where it takes half of what is left up to the goal, or next to nothing of delta.
+    The rest is small if it is at most half of the distance to the goal, or negligible relative to delta.
     """
     total, next_look, step = alone * arb(period), _FIRST_LOOK, 2 * arb.pi() / arb(period)
     for k, values in enumerate(zip(*(moments.on_grid(step) for moments, _ in product.moments), strict=True)):

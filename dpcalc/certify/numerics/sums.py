@@ -1,6 +1,6 @@
-"""Sums over up to 1e15 steps, enclosed: directly, by zeta functions, or by Euler-Maclaurin with its remainder.
+"""Enclosed sums over up to 1e15 steps: directly, by zeta functions, or by Euler-Maclaurin with its remainder.
 
-Where a double lies relative to what its definition says, proved in ball arithmetic.
+It also proves the place of a double relative to the value of its definition.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from dpcalc.certify.numerics.balls import (
 )
 
 _DIRECT = 300
-_HALF_TERMS = 14  # Euler-Maclaurin: derivatives up to twice that
-_QUIET = 150.0  # a slope below e^-150 of its largest leaves the terms alike
+_HALF_TERMS = 14  # Euler-Maclaurin: derivatives up to twice that order
+_QUIET = 150.0  # where the slope is below e^-150 of its maximum, the terms count as equal
 
 
 def harmonic(n: int) -> arb:
@@ -60,7 +60,7 @@ def expm1_reciprocals(x: arb, n: int) -> arb:
         else:
             part = arb.zeta(arb(j), arb(cut) + 1) - arb.zeta(arb(j), arb(n) + 1)
         total += factor * part
-        # zeta(j, c) <= 2 c^(1-j), and what follows falls at least as fast as a geometric series of ratio 1/2.
+        # zeta(j, c) <= 2 c^(1-j), and the following terms fall at least as fast as a geometric series of ratio 1/2.
         rest = factor * x / (j + 1) * 4 / arb(cut + 1) ** j
         if rest < total * small:
             return total + rest.union(arb(0))
@@ -68,7 +68,7 @@ def expm1_reciprocals(x: arb, n: int) -> arb:
 
 
 class Curve:
-    """f(k) = delta_G(epsilon; r/sqrt k) for real k > 0: falling, with elementary derivative and integral."""
+    """f(k) = delta_G(epsilon; r/sqrt k) for real k > 0: decreasing, with elementary derivative and integral."""
 
     def __init__(self, epsilon: arb, ratio: arb) -> None:
         self.epsilon, self.ratio = epsilon, ratio
@@ -99,7 +99,7 @@ class Curve:
             ctx.cap = before
 
     def exponent(self, k: float) -> float:
-        """Return about ln of how far f' is below its largest: -(sqrt(a k) - sqrt(b/k))^2."""
+        """Return approximately ln of |f'| over its maximum: -(sqrt(a k) - sqrt(b/k))^2."""
         a, b = float(self.a.mid()), float(self.b.mid())
         return -((math.sqrt(a * k) - math.sqrt(b / k)) ** 2)
 
@@ -123,7 +123,7 @@ def hockey_sticks(epsilon: arb, ratio: arb, n: int, first: int = 1) -> arb:
         start = end + 1
     if start > n:
         return head
-    rest = curve.at(arb(start)) * (n - start + 1)  # f falls
+    rest = curve.at(arb(start)) * (n - start + 1)  # f decreases
     if rest < head * arb(2) ** (-ctx.prec // 2):
         return head + rest.union(arb(0))
     return head + _maclaurin(curve, start, n)
@@ -146,13 +146,13 @@ def _peak(curve: Curve) -> float:
 
 
 def _width(curve: Curve) -> float:
-    """Return about the number of steps over which f falls."""
+    """Return approximately the number of steps over which f falls."""
     peak, b = _peak(curve), float(curve.b.mid())
     return peak * math.sqrt(peak / (2.0 * b)) if math.isfinite(peak) else math.inf
 
 
 def _level(curve: Curve, first: int, n: int) -> tuple[int, arb]:
-    """Return where f begins to fall, and the sum up to there, where it lies between its value at the end and 1."""
+    """Return where f begins to fall, and the sum up to there; f is between its value at that point and 1."""
     start = first
     peak = min(float(n), _peak(curve))
     if curve.exponent(float(first)) < -_QUIET and peak > first:
@@ -165,7 +165,7 @@ def _level(curve: Curve, first: int, n: int) -> tuple[int, arb]:
 
 
 def _end_of_fall(curve: Curve, middle: int, n: int) -> int:
-    """Return where f has ceased to fall."""
+    """Return a point after which f hardly falls."""
     high = middle
     while high < n and curve.exponent(float(high)) > -_QUIET:
         high += max(1, high // 64, int(_width(curve)))
@@ -173,7 +173,7 @@ def _end_of_fall(curve: Curve, middle: int, n: int) -> int:
 
 
 def _blocks(curve: Curve, start: int, n: int) -> Iterator[tuple[int, int]]:
-    """Yield neighbouring intervals on which the derivative of f is tame."""
+    """Yield consecutive intervals, each so short that the derivatives of f vary little on it."""
     a, b = float(curve.a.mid()), float(curve.b.mid())
     left = start
     while left < n:
@@ -201,7 +201,7 @@ def _maclaurin(curve: Curve, start: int, n: int) -> arb:
     for left, right in _blocks(curve, start, n):
         rest += abs(curve.slope(arb(left).union(arb(right)), 2 * p)[2 * p - 1]) * (right - left)
         if curve.exponent(float(right)) < -4 * _QUIET and right > _peak(curve):
-            # f^(2p) from here on: f' falls, so that its derivatives on discs of radius 1 are below it.
+            # f^(2p) from here on: f' falls, so its derivatives on discs of radius 1 are below it.
             rest += abs(curve.slope(arb(right), 1)[0]) * arb(n) * arb(2) ** 80
             break
     rest *= arb(2 * p).gamma() * arb(21) / 10 / (2 * arb.pi()) ** (2 * p)
@@ -211,13 +211,13 @@ def _maclaurin(curve: Curve, start: int, n: int) -> arb:
 
 
 PROVED, BELOW, UNDECIDED = "proved", "below", "undecided"
-"""The places of a value: at or above all of the ball that holds the truth, below all of it, or neither at the cap."""
+"""The places of a value: at or above the whole ball that contains the truth, below all of it, or open at the cap."""
 
-_ENOUGH = 50  # relative bits of a ball that is small enough to say how far above it a double is
+_ENOUGH = 50  # relative bits of a ball that is small enough to measure the excess of a double
 
 
 class Enclosure(NamedTuple):
-    """A ball that holds the truth, the bits of the working precision, and where a reported value lies."""
+    """A ball that contains the truth, the bits of the working precision, and the place of a reported value."""
 
     ball: arb
     bits: int
@@ -225,11 +225,11 @@ class Enclosure(NamedTuple):
 
     def ends(self, digits: int = 25) -> tuple[str, str]:
         """Return the ends of the ball as decimals, rounded outwards."""
-        low = ZERO if self.ball <= ABYSS else self.ball.lower()  # `ABYSS` stands for all that is below it
+        low = ZERO if self.ball <= ABYSS else self.ball.lower()  # `ABYSS` stands for everything below it
         return _decimal(low, digits, down=True), _decimal(self.ball.upper(), digits, down=False)
 
     def excess(self, value: float, logarithm: bool) -> float:
-        """Return how far a value is above the ball: relatively, or for a logarithm over 1 + its size."""
+        """Return how far a value is above the ball: relatively, or for a logarithm relative to 1 + |ball|."""
         if infinite(self.ball) or not self.ball.is_finite() or not math.isfinite(value):
             return 0.0 if infinite(self.ball) and value == -math.inf else math.inf
         with precision(256):
@@ -242,7 +242,7 @@ class Enclosure(NamedTuple):
 
 
 def _decimal(end: arb, digits: int, down: bool) -> str:
-    """Return an exact ball as a decimal that is not on the wrong side of it."""
+    """Return an exact ball as a decimal, rounded down or up."""
     if not end.is_finite():
         return "-inf" if infinite(end) else "inf"
     with precision(4096):
@@ -258,15 +258,15 @@ def _decimal(end: arb, digits: int, down: bool) -> str:
 def enclosed(
     formula: Callable[[], arb], value: float | None = None, *, lower: bool = False, cap: int = CAP
 ) -> Enclosure:
-    """Evaluate the formula with more and more digits until the value's place is certain and the ball is small.
+    """Evaluate the formula with increasing precision until the value's place is certain and the ball is small.
 
     Args:
         formula: the truth at the working precision.
-        value: the double that should be at or above it (at or below it, if ``lower``); None to get the ball alone.
+        value: the double that should be at or above it (at or below it, if ``lower``); None to get only the ball.
         cap: bits at which to give up.
 
     Raises:
-        Undecided: a case distinction within the formula is open even at the cap.
+        Undecided: a comparison within the formula is open even at the cap.
     """
     bits, last = START, None
     while bits <= cap:
@@ -289,7 +289,7 @@ def enclosed(
 
 
 def place_of(excess: Callable[[], arb]) -> tuple[str, int]:
-    """Return whether an excess is <= 0 (`PROVED`), > 0 (`BELOW`) or open at the cap, and the bits that it took."""
+    """Return whether an excess is <= 0 (`PROVED`), > 0 (`BELOW`) or open at the cap, and the bits used."""
     bits = START
     while bits <= CAP:
         with precision(bits):

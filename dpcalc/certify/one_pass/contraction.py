@@ -1,7 +1,4 @@
-"""Definitions of `contraction`: one pass in a fixed order, or stopped at random.
-
-Definitions of `shuffle`: a pass in a random order.
-"""
+"""Definitions of `contraction`, one pass in a fixed order or stopped at random, and `shuffle`, a pass in random order."""
 
 from __future__ import annotations
 
@@ -91,7 +88,7 @@ def _hybrid(v: RunInputs) -> arb:
     log_e = last_of(run, later)
     if run.noise == Noise.GAUSSIAN or infinite(log_e) or not with_level(v, run).level:
         return log_e
-    # Laplace noise: started from its shift bounds at 0, 1, 3, 7, ... steps and at the end.
+    # Laplace noise: the recursion starts from its shift bounds after 0, 1, 3, 7, ... steps and at the end.
     for start in sorted({later, *(2**j - 1 for j in range(later.bit_length()))}):
         shift = least(mixture(run.own, start, run.epsilon), laplace_shift(run.own, start, run.epsilon))
         log_e = log_e.min(last_of(run, later - start, least(shift, log_step(Noise.LAPLACE, run.epsilon, run.own))))
@@ -114,14 +111,14 @@ def _stop_hybrid(v: RunInputs) -> arb:
 
 
 Left = Callable[[Pass, int, int, "arb | str | None"], arb]
-"""(run, l, m, extra) -> ln(e_m + ... + e_(m+l-1)), where every term is followed by one more step of reach ``extra``.
+"""(run, l, m, extra) -> ln(e_m + ... + e_(m+l-1)), where one more step of reach ``extra`` follows every term.
 
-"none": by no further step; None: by one of unbounded reach.
+"none": no further step; None: a step of unbounded reach.
 """
 
 
 def averaged(v: RunInputs, left: Left, *, shifts: bool = False, scaled: arb | None = None) -> arb:
-    """Return ln of the average over a record's position; r_A is ``scaled`` if that is given."""
+    """Return ln of the average over a record's position; r_A is ``scaled`` if given."""
     batches, logs = classes(v), []
     run = run_of(v, max(alike.divisor for alike in batches), shifts=shifts)
     if shifts:
@@ -140,7 +137,7 @@ def averaged(v: RunInputs, left: Left, *, shifts: bool = False, scaled: arb | No
 
 
 def _short_reach(run: Pass, last: Alike) -> arb | None:
-    """Return the reach of a short last step: divided by the nominal size, it is smaller than the others."""
+    """Return the reach of a short last step: divided by the nominal size, it moves less than the others."""
     if run.following is None or last.size == last.divisor:
         return run.following
     assert run.reach is not None

@@ -1,6 +1,6 @@
-"""Definitions of `iteration`: one pass in a fixed order, stopped or begun at random, and one message.
+"""Definitions of `iteration`: one pass in a fixed order, stopped or started at random, and one message.
 
-Definitions of `shifted` and `scheduled`: any sequence of steps, by the columns of a schedule.
+Those of `shifted` and `scheduled` are for any sequence of steps, by the columns of a schedule.
 """
 
 from __future__ import annotations
@@ -54,13 +54,13 @@ def _pnsgd_domain(v: RunInputs) -> arb:
 
 
 def used(v: RunInputs) -> arb:
-    """Return the probability that the record is not in the skipped prefix of 0..floor(n/2) records."""
+    """Return the probability that the record is not in the skipped first 0..floor(n/2) records."""
     h = v.records // 2
     return arb(min(v.index, h + 1)) / (h + 1)
 
 
 def _single(v: RunInputs) -> tuple[arb, int]:
-    """Return (Delta/sigma, steps to the end), single records."""
+    """Return (Delta/sigma, steps to the end) for single records."""
     return v.quotient(["sensitivity"], ["noise_std"]), v.records - v.index + 1
 
 
@@ -210,7 +210,7 @@ def _shifted_domain(v: RunInputs) -> arb:
     return least(*costs).sqrt() / v.noise_std
 
 
-@defines("shifted.given_spend", Gdp, slack=math.inf, weight=3.0)  # what rounding leaves is spent in the last step
+@defines("shifted.given_spend", Gdp, slack=math.inf, weight=3.0)  # the last step spends what rounding leaves
 def _given_spend(v: RunInputs) -> arb:
     s = steps_of(v)
     chain: Any = v.schedule
@@ -237,7 +237,7 @@ def _laplace_domain(v: RunInputs) -> arb:
 def _spent(v: RunInputs, first: arb, diameter: arb | None = None) -> arb:
     """Return the sum of Laplace divergences of the certificate's allocation.
 
-    A step never spends more than there is, and the last one spends the rest: every certificate gives a bound.
+    A step never spends more than is left, and the last one spends the rest: every certificate gives a bound.
 
     Raises:
         OutOfReach: the certificate belongs to another run, or there is none.
@@ -257,7 +257,7 @@ def _spent(v: RunInputs, first: arb, diameter: arb | None = None) -> arb:
 
 
 def laplace_divergence(order: arb, u: arb) -> arb:
-    """Return the Renyi divergence of Laplace noise from itself moved by u scales."""
+    """Return the Renyi divergence of Laplace noise from itself shifted by u scales."""
     if order == 1:
         return u + (-u).expm1()
     rest = order - 1

@@ -1,6 +1,6 @@
-"""Definitions of `linear`: the exact privacy of linear losses, which no lower bound may exceed.
+"""Definitions of `linear`, the exact privacy of linear losses, which no lower bound may exceed, and of linear models.
 
-Definitions of linear models without projection: any X and any number of earlier steps give a bound.
+Linear models have no projection; any X and any number of earlier steps give a bound.
 """
 
 from __future__ import annotations
@@ -124,9 +124,9 @@ def _epochs(v: RunInputs) -> arb:
 
 
 def _ceiling(v: RunInputs) -> arb:
-    """Return the largest mu that any curvature has with one use k steps from the end: r/sqrt(1 + ... + q^(-2k+2)).
+    """Return the largest mu of any curvature with one use k steps from the end: r/sqrt(1 + ... + q^(-2k+2)).
 
-    q is the largest factor of these maps, at least 1: q^(2k-2)/(1 + ... + q^(2l-2)) rises with q, and falls with l.
+    q is the largest factor of these maps, at least 1: q^(2k-2)/(1 + ... + q^(2l-2)) increases in q and decreases in l.
     """
     r, k = v.ratio()
     q = max(1 - v.exact("step_size") * v.lowest_curvature(), fmpq(1))
@@ -173,7 +173,7 @@ def _behind(v: RunInputs, nearest: int) -> arb:
 
 
 def _quantile(log_tail: float) -> float:
-    """Return about x >= 0 with ln Q(x) = ``log_tail``, by Newton's method from above."""
+    """Return an approximate x >= 0 with ln Q(x) = ``log_tail``, by Newton's method from above."""
     if log_tail > -0.69:
         return 0.0
     x = arb(-2.0 * log_tail).sqrt()
@@ -183,7 +183,7 @@ def _quantile(log_tail: float) -> float:
 
 
 def _left(v: RunInputs, epochs: int, divisor: int, nearest: int, farthest: int, spared: float = -math.inf) -> arb:
-    """Return ln delta of a record followed by ``nearest`` to ``farthest`` steps, its own included."""
+    """Return ln delta of a record ``nearest`` to ``farthest`` steps from the end, its own included."""
     own = v.quotient(["sensitivity"], [divisor, "noise_std"])
     c = 1 - arb(v.exact("step_size")) * arb(v.exact("smoothness"))
     slopes = 1 if v.adjacency == Adjacency.NULL_RECORD else 2

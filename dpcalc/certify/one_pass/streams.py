@@ -57,7 +57,7 @@ class Stream:
         return log_step(self.v.noise, self.v.epsilon, self.v.sensitivity / self.scale(self.v.index))
 
     def recursion(self, shifts: bool) -> arb:
-        """Return ln e_n of the non-linear recursion, met by the Gaussian shift bound if ``shifts``."""
+        """Return ln e_n of the non-linear recursion, capped by the Gaussian shift bound if ``shifts``."""
         v, log_e = self.v, self.first()
         spread = square(self.scale(v.index))
         for t in range(v.index + 1, v.records + 1):
@@ -169,7 +169,7 @@ class Steps:
         return total
 
     def shift_mu(self, j: int, last: int | None = None, restart: bool = True) -> arb:
-        """Return the Gaussian shift bound's mu after step ``last``: from the record's shift, or from the diameter."""
+        """Return mu of the Gaussian shift bound after step ``last``, from the record's shift or the diameter."""
         assert self.contraction is not None
         end = self.count if last is None else last + 1
         product, total, restarts = arb(1), arb(0), []
@@ -186,7 +186,7 @@ class Steps:
         return log_delta(self.v.epsilon, self.shift_mu(j, last, restart))
 
     def recursion(self, j: int, shifts: bool) -> arb:
-        """Return ln e at the end, met by the record's own shift bound if ``shifts``."""
+        """Return ln e at the end, capped by the record's own shift bound if ``shifts``."""
         log_e = self.own(j)
         for t in range(j + 1, self.count):
             if infinite(log_e):
@@ -225,7 +225,7 @@ def _largest(values: list[arb]) -> arb:
 
 
 def _of_index(v: RunInputs, at: Any, count: int) -> arb:
-    """Return the value at the step of the record, or the largest of all steps without an index."""
+    """Return the value at the step of the record; without an index the largest of all steps."""
     return at(v.index - 1) if v.index is not None else _largest([at(j) for j in range(count)])
 
 

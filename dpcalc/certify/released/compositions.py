@@ -133,13 +133,13 @@ def _gaussian(mu: arb) -> Curve:
 
 
 def _sampled(curve: Curve, share: fmpq) -> Curve:
-    """Return p delta(ln(1 + (e^z - 1)/p)): that of a step that uses the record with probability p, in either order."""
+    """Return p delta(ln(1 + (e^z - 1)/p)), of a step that uses the record with probability p, in either order."""
     p = arb(share)
     return lambda z: p * curve((z.expm1() / p).log1p())
 
 
 def sampled_steps(mu: arb, v: RunInputs, steps: int) -> list[Part]:
-    """Return ``steps`` steps on fresh batches, with this mu if the batch has the record."""
+    """Return ``steps`` steps on fresh batches; a step whose batch has the record has this mu."""
     if not steps or mu.is_zero():
         return []
     if v.batch_size >= v.records:
@@ -295,7 +295,7 @@ def _secret_point(v: RunInputs) -> arb:
 
 @defines("released.shuffled_epochs_secret_curve", Composition, weight=60000.0, limit=_LIMIT)
 def _secret_curve(v: RunInputs) -> list[Part]:
-    """Return the curve of a pass: chords in e^z between the points of the certificate, and the record's own noise."""
+    """Return the curve of a pass: the chords in e^z between the certificate's points, or the record's own noise."""
     certificate = v.certified()
     points = (certificate.get("values") or {}).get("points", ())
     if certificate["theorem"] != HIDDEN or any(len(rows) != len(points) for rows in certificate["matchings"]):
@@ -308,7 +308,7 @@ def _secret_curve(v: RunInputs) -> list[Part]:
     @functools.cache
     def delta_at(i: int) -> arb:
         here = at(nodes[i], matchings[i]).min(arb(1))
-        return here if i == 0 else here.min(delta_at(i - 1))  # delta falls
+        return here if i == 0 else here.min(delta_at(i - 1))  # delta decreases
 
     def chord(z: arb) -> arb:
         i = bisect.bisect_right(points, float(z.mid())) - 1

@@ -1,12 +1,12 @@
 """Definition of `released.shuffled_epochs_rdp`: the Renyi divergence from the curve of a pass in random order.
 
-The moment of order a of two Gaussians is e^(a (a-1) mu^2/2), and that of a mixture with known positions the mean of
+The moment of order a of two Gaussians is e^(a (a-1) mu^2/2); for a mixture with known positions it is the mean of
 these. If the domain bounds a pass,
 
     D_a <= ln(1 + a (a-1) int_0^inf (e^((a-1) x) + e^(-a x)) delta(x) dx)/(a-1).
 
-The profile of a pass is convex in e^x. At knots the least of its upper bounds counts; between them the chord in e^x,
-whose integral is elementary. Beyond the last knot only the record's own noise counts.
+The profile of a pass is convex in e^x. Its bound is the least of the upper bounds at knots, the chord in e^x between
+them, whose integral is elementary, and the profile of the record's own noise beyond the last knot.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from dpcalc.model.quantities import Noise
 
 _KNOTS = 600
 _HALVINGS = 40  # the first knots are the end over powers of two
-_FAR = 12  # standard deviations of the own noise beyond its tilted mean at which a curve may end
-_SMALL = 1e-6  # of the integral may lie beyond the end
+_FAR = 12  # standard deviations of the record's own noise beyond its tilted mean at which a curve may end
+_SMALL = 1e-6  # share of the integral that may lie beyond the end
 _LONGEST = 60  # doublings of the end
 
 
@@ -73,7 +73,7 @@ def _places(v: RunInputs) -> list[tuple[arb, arb]]:
 
 
 def _mean(places: Sequence[tuple[arb, arb]], order: arb) -> arb:
-    """Return the Renyi divergence of a mixture of Gaussian pairs if the pair is known."""
+    """Return the Renyi divergence of a mixture of Gaussian pairs whose pair is public."""
     excess = sum((share * (order * (order - 1) * mu * mu / 2).expm1() for share, mu in places), arb(0))
     return _divergence(excess, sum((share * mu * mu / 2 for share, mu in places), arb(0)), order)
 
@@ -86,12 +86,12 @@ def _laplace(own: arb, order: arb) -> arb:
 
 
 def _divergence(excess: arb, slope: arb, order: arb) -> arb:
-    """Return ln(1 + excess)/(a-1), the slope at order 1."""
+    """Return ln(1 + excess)/(a-1); at order 1 the slope."""
     return slope if order == 1 else excess.log1p() / (order - 1)
 
 
 def _least(curves: Sequence[Curve]) -> Curve:
-    """Return the least of the curves, at most 1; a curve that is undecided at a kink does not count there."""
+    """Return the least of the curves, at most 1; a curve that is undecided at a kink is skipped there."""
 
     def curve(z: arb) -> arb:
         delta = arb(1)
@@ -104,12 +104,12 @@ def _least(curves: Sequence[Curve]) -> Curve:
 
 
 def _integral(curve: Curve, order: arb, own: arb, noise: Noise) -> arb:
-    """Return an upper bound on the integral; its end is moved outwards until little lies beyond.
+    """Return an upper bound on the integral; its end moves outwards until the part beyond is small.
 
     Raises:
         OutOfReach: there is no such end.
     """
-    if noise == Noise.LAPLACE:  # no loss is larger than this one
+    if noise == Noise.LAPLACE:  # no loss exceeds ``own``
         return _up_to(own, lambda z: curve(z) if z < own else arb(0), order)
     end = (order * own + _FAR) * own
     for _ in range(_LONGEST):
@@ -144,7 +144,7 @@ def _up_to(end: arb, curve: Curve, order: arb) -> arb:
 
 
 def _size(x: arb) -> float:
-    """Return about ln of a ball's middle, -inf if that is not positive."""
+    """Return approximately ln of a ball's middle; -inf if that is not positive."""
     middle = x.mid()
     return float(middle.log().mid()) if middle > 0 else -math.inf
 
@@ -164,10 +164,10 @@ def _exponential(rate: arb, low: arb, high: arb) -> arb:
 
 
 def _beyond(end: arb, order: arb, own: arb) -> arb:
-    """Return a bound on the integral from the end on for two Gaussians at ``own``.
+    """Return a bound on the integral from the end on for two Gaussians at distance ``own``.
 
     With L the loss, delta(x) = E (1 - e^(x - L))_+, and the integral of e^((a-1) x) delta(x) is a difference of normal
-    tails; delta falls, so the other is at most e^(-a end)/a times its value.
+    tails. As delta decreases, the integral of e^(-a x) delta(x) is at most e^(-a end)/a times its value at the end.
     """
     x = end / own - own / 2
     plain, back = log_upper_tail(x).exp(), log_upper_tail(x + own).exp()

@@ -1,6 +1,6 @@
 """Definitions of the cost of privacy: the risk at the reported noise, step size and steps, and ln delta at this noise.
 
-The inputs have the reported run as ``sigma``, ``eta`` and ``count``, besides the parameters that the user gave.
+The inputs have the reported run as ``sigma``, ``eta`` and ``count``, and the parameters that the user gave.
 """
 
 from __future__ import annotations
@@ -36,9 +36,8 @@ class Price(NamedTuple):
 
     Attributes:
         risk: the risk of the reported run.
-        private: ln delta of the reported run at the epsilon of the question; None for a composition or without a
-        budget.
-        slack: how far a risk may lie above its formula, relatively.
+        private: ln delta of the reported run at the question's epsilon; None for a composition or without a budget.
+        slack: how far a risk may exceed its formula, relatively.
         parts: the parts of the reported run; None if it is not a composition.
     """
 
@@ -177,8 +176,7 @@ def _half_printed(v: RunInputs) -> arb:
 
 
 def _tasks(v: RunInputs) -> arb:
-    """Return ln delta of k random stops: as messages of every record, by the profile for one, by the best order for
-    several."""
+    """Return ln delta of k random stops, as messages of every record or by the profile (k = 1) or the best order."""
     ratio = 2 * v.lipschitz / v.sigma
     messages = log_delta(v.epsilon, ratio * arb(v.tasks).sqrt())
     if v.tasks == 1:
@@ -187,7 +185,7 @@ def _tasks(v: RunInputs) -> arb:
 
 
 def _stops(v: RunInputs, ratio: arb, order: arb) -> arb:
-    """Return ln delta of k random stops by their Renyi divergence at an order, and the better of two conversions."""
+    """Return ln delta of k random stops by their Renyi divergence at an order and the better of two conversions."""
     x = order * (order - 1) * square(ratio) / 2
     above = v.tasks * (sums.expm1_reciprocals(x, v.records) / v.records).log1p()  # (a - 1) times the divergence
     canonne = canonne_log_delta(order, above / (order - 1), v.epsilon)
@@ -201,7 +199,7 @@ _LEAST_ORDER, _MOST_EXPONENT = -10.0, 3000.0
 
 
 def _best_order(v: RunInputs, ratio: arb) -> arb:
-    """Return about the best order for k random stops; every order gives a bound."""
+    """Return approximately the best order for k random stops; every order gives a bound."""
 
     def at(s: float) -> float:
         value = _stops(v, ratio, 1 + arb(s).exp())

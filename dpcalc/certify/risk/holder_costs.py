@@ -1,7 +1,7 @@
 """Definitions of `holder_cost`: excess risk exceeded with probability at most gamma, and the budget of its noise.
 
-The inputs are those of `costs`. A share is a part of gamma. Quantiles are exact, apart from those of chi-square
-variables of many degrees of freedom, which the theorem takes from Laurent and Massart.
+The inputs are those of `costs`. A share is a part of gamma. Quantiles are exact, except for chi-square variables of
+many degrees of freedom, where the theorem uses the bound of Laurent and Massart.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def on_gradients(v: RunInputs) -> list[Part]:
 
 
 def crossing(falls: Callable[[arb], arb], low: arb, high: arb) -> arb:
-    """Return the zero of a falling function between ``low`` and ``high``, as a ball."""
+    """Return the zero of a decreasing function between ``low`` and ``high``, as a ball."""
     while high - low > high * arb(2) ** -90:
         middle = ((low + high) / 2).mid()
         value = falls(middle)
@@ -65,7 +65,7 @@ def normal_quantile(share: arb) -> arb:
 
 
 def chi_square_quantile(share: arb, freedom: int) -> arb:
-    """Return x with P(chi^2 > x) = share; with many degrees of freedom Laurent and Massart's bound on it."""
+    """Return x with P(chi^2 > x) = share; for many degrees of freedom Laurent and Massart's bound on it."""
     t = -share.log()
     most = freedom + 2 * (freedom * t).sqrt() + 2 * t
     if freedom > EXACT_UP_TO:
@@ -87,9 +87,9 @@ def hits_quantile(share: arb, steps: int, records: int) -> int:
 
 
 def chaining(share: arb) -> arb:
-    """Return the least over p >= 2 of share^(-1/p) sqrt((p - 1)/2) (2 Gamma(p/2 + 1))^(1/p).
+    """Return the minimum over p >= 2 of share^(-1/p) sqrt((p - 1)/2) (2 Gamma(p/2 + 1))^(1/p).
 
-    The derivative of its logarithm, times -p^2, falls: it is ln(2/share) + ln Gamma(p/2 + 1) - p psi(p/2 + 1)/2
+    The derivative of its logarithm, times -p^2, decreases: it is ln(2/share) + ln Gamma(p/2 + 1) - p psi(p/2 + 1)/2
     - p^2/(2 (p - 1)).
     """
     log_twice = (2 / share).log()
@@ -98,7 +98,7 @@ def chaining(share: arb) -> arb:
         return log_twice + (p / 2 + 1).lgamma() - p / 2 * (p / 2 + 1).digamma() - p * p / (2 * (p - 1))
 
     p = arb(2) if slope(arb(2)) <= 0 else crossing(slope, arb(2), 4 + 2 * log_twice)
-    p = p.mid()  # where the function hardly depends on p
+    p = p.mid()  # the function hardly depends on p here
     return ((log_twice + (p / 2 + 1).lgamma()) / p).exp() * ((p - 1) / 2).sqrt()
 
 
@@ -169,8 +169,7 @@ def _least(v: RunInputs, share: arb) -> arb:
 
 
 def _risk(v: RunInputs, gap: Gap, noise: Callable[[RunInputs, arb], arb], shares: int) -> arb:
-    """Return the gap, the regret, and the terms of the noise and the draws of records; each has a share of the
-    chance."""
+    """Return the sum of the gap, the regret, and the terms of the noise and of the draws, each at a share of gamma."""
     run = run_of(v)
     share = run.failure_probability / shares
     g, steps = gradient(run), run.steps

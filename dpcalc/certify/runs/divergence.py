@@ -1,11 +1,8 @@
 """The hockey-stick divergence step by step: products of contractions, the non-linear recursion and shift bounds.
 
-Recursions are evaluated one step at a time, up to `LONGEST` steps.
-
-Sums over the positions of a record: of products, of recursions and of shift bounds.
-
-Each function returns ln(e_m + ... + e_(m+l-1)) for l ``terms`` with m steps ``behind``, where every term is followed by
-one more step of reach ``extra`` ("none": by no further step; None: by one of unbounded reach).
+Recursions are evaluated one step at a time, up to `LONGEST` steps. The functions that sum over the positions of a
+record return ln(e_m + ... + e_(m+l-1)) for l ``terms`` with m steps ``behind``, where one more step of reach ``extra``
+follows every term ("none": no further step; None: a step of unbounded reach).
 """
 
 from __future__ import annotations
@@ -44,9 +41,9 @@ class Pass(NamedTuple):
     Attributes:
         noise, epsilon: the kind of noise, and the epsilon asked for.
         own: r_A, of the record's own step.
-        following: r_B, of every later step; None where it is unbounded.
+        following: r_B, of every later step; None if it is unbounded.
         reach: D/(eta sigma), the diameter over a step's noise.
-        rate: -ln c of the Lipschitz factor c; None where there is none.
+        rate: -ln c of the Lipschitz factor c; None if there is none.
         shifts: whether shift bounds apply.
         level: whether the maps are 1-Lipschitz and shift bounds cover the noise.
     """
@@ -62,7 +59,7 @@ class Pass(NamedTuple):
 
 
 def run_of(v: RunInputs, size: int, *, shifts: bool = True) -> Pass:
-    """Return the run of a record in a batch of ``size``; without ``shifts`` the Lipschitz factor is left out."""
+    """Return the run of a record in a batch of ``size``; without ``shifts`` the Lipschitz factor is omitted."""
     own = v.quotient(["sensitivity"], [size, "scale"])
     bounded = v.diameter is not None
     reach = v.quotient(["diameter"], ["step_size", "scale"]) if bounded else None
@@ -175,7 +172,7 @@ def log_delta_of(epsilon: arb, log_mu: arb) -> arb:
 def walk(run: Pass, terms: int, start: arb | None = None) -> Iterator[arb]:
     """Yield ln e_0 ... ln e_(terms-1) of the non-linear recursion, or the Gaussian shift bound if it is less.
 
-    ln e_0 is ``start``, or by default that of the record's own step.
+    ln e_0 is ``start``, by default that of the record's own step.
 
     Raises:
         OutOfReach: more than `LONGEST` terms matter.
@@ -211,7 +208,7 @@ def total_of(
     weight: Callable[[arb], arb] | None = None,
     small: int = 120,
 ) -> arb:
-    """Return ln of the sum of e_k, first <= k < first + terms, weighed by terms - k or by exp(weight(ln e_k))."""
+    """Return ln of the sum of e_k, first <= k < first + terms, weighted by terms - k or by exp(weight(ln e_k))."""
     peak, total = ZERO, arb(0)
     for k, log_e in enumerate(walk(run, first + terms), -first):
         if infinite(log_e):
@@ -220,14 +217,14 @@ def total_of(
             continue
         term = log_e if weight is None else log_e + weight(log_e)
         if infinite(term):
-            break  # weights fall with e
+            break  # weights decrease with e
         if falling:
             term += arb(terms - k).log()
         if infinite(peak):
             peak = term
         part = (term - peak).exp()
         total += part
-        if k > 1 and part * (terms - k) < total * arb(2) ** -small:  # neither e_k nor its weight rises again
+        if k > 1 and part * (terms - k) < total * arb(2) ** -small:  # neither e_k nor its weight increases again
             total += (part * (terms - k)).union(arb(0))
             break
     return ZERO if infinite(peak) else peak + total.log()
@@ -272,7 +269,7 @@ def hybrid_left(run: Pass, terms: int, behind: int, extra: arb | str | None) -> 
 def laplace_left(run: Pass, terms: int, behind: int, extra: arb | str | None) -> arb:
     """Return the sum for the Laplace shift bounds, which do not use a step after the last.
 
-    A record's trace falls with every step. So with more steps after them, the terms are at most their share of the
+    A record's trace decreases with every step. So with more steps behind, the terms are at most their share of the
     longer sum, and none exceeds the first.
     """
     if behind <= 1:
@@ -286,7 +283,7 @@ def _laplace_sum(run: Pass, terms: int) -> arb:
     own = log_step(Noise.LAPLACE, run.epsilon, run.own)
     if terms > 8:
         integral = log_integral(run.epsilon, run.own / arb(2).sqrt(), arb(terms))
-        # At extreme ratios only the record's own noise counts, which hides it in every position.
+        # At extreme ratios the record's own noise, which hides it in every position, may give the smaller bound.
         return integral if arb("1.000001e-90") < run.own < arb("1e90") else least(integral, own + arb(terms).log())
     return log_sum(*(least(own, mixture(run.own, k, run.epsilon)) for k in range(terms)))
 

@@ -1,9 +1,9 @@
 """Theorem HW at a certificate: delta for a record in a secret position, from the matrices that a search found.
 
 For all non-negative R and M with row sums sum_m R_km >= 1 and column sums sum_k w_k M_km <= e^eps w_m,
-delta(eps) <= sum_km w_k R_km delta_G(ln(M_km/R_km); mu_km). The certificate says which rows receive, and the level z:
-ln gamma = mu z - mu^2/2. The needs of receivers beyond e^eps are rounded up to integers and the supply of donors below
-it down, so both constraints hold for any certificate. A bad one proves a large delta, or nothing.
+delta(eps) <= sum_km w_k R_km delta_G(ln(M_km/R_km); mu_km). The certificate states which rows receive, and the level z:
+ln gamma = mu z - mu^2/2. The needs of receivers above e^eps are rounded up to integers, and the supply of donors below
+it down. So both constraints hold for any certificate. A bad one proves a large delta, or nothing.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ def matched(
 
     Args:
         places: the places of a record.
-        matching: as `dpcalc.notions.certificate.Matching` in JSON.
+        matching: a `dpcalc.notions.certificate.Matching` in JSON.
         swap: the weights of a use by the record and by its replacement.
         mu_of: cost -> mu.
         costs: the costs of positions.
@@ -167,7 +167,7 @@ def matched(
 def _transfers(
     rows: Sequence[Row], levels: Sequence[arb], takers: Sequence[int], givers: Sequence[int], epsilon: arb
 ) -> list[tuple[arb, int, int]]:
-    """Return (amount in units of e^eps, receiver, donor) such that all needs are met and no donor gives too much.
+    """Return (amount in units of e^eps, receiver, donor) that meet all needs without exceeding any donor's supply.
 
     Raises:
         OutOfReach: donors have less than receivers need.

@@ -1,6 +1,6 @@
 """A run in one reading: the record's batch, its signal over the noise, and the displacement of a step.
 
-The cost mu^2/(Delta/(b sigma))^2 of one use of a record in every pass, by the best allocation of its shifts.
+Costs are mu^2/(Delta/(b sigma))^2 of one use of a record in every pass, by the best allocation of its shifts.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dpcalc.model.quantities import LastBatch, LossClass, Noise
 
 KNOWN, HIDDEN, WORST = "known position", "hidden position", "worst position"
 COMPOSED, SPLIT = "composed", "split noise"
-"""Theorems, by their names in certificates."""
+"""Names of theorems in certificates."""
 
 NO_CERTIFICATE = "the answer has no certificate"
 OF_ANOTHER_RUN = "the certificate is of another run"
@@ -27,7 +27,7 @@ class RunInputs(Inputs):
     """The parameters of a run, and derived quantities."""
 
     def sizes(self) -> list[tuple[int, int, int]]:
-        """Return (number of batches, records in each, divisor of their sums) of a pass, in the order of time."""
+        """Return (number of batches, records in each, divisor of their sums) of a pass, in order of time."""
         n, b, last = self.records, self.batch_size, self.last_batch
         if b >= n:
             return [(1, n, b if last == LastBatch.NOMINAL else n)]
@@ -71,11 +71,11 @@ class RunInputs(Inputs):
         return self.quotient(["sensitivity"], [size, "noise_std"]), steps
 
     def contraction_factor(self) -> arb:
-        """Return c = max(|1 - eta m|, |1 - eta beta|), above 1 for losses that are weakly convex.
+        """Return c = max(|1 - eta m|, |1 - eta beta|), above 1 for weakly convex losses.
 
         Raises:
-            OutOfReach: it is above 1 for convex losses, if by rounding alone: 0.2 as a double is more than the decimal,
-                and 10 * 0.2 above 2.
+            OutOfReach: it is above 1 for convex losses, even if only by rounding: 0.2 as a double exceeds the decimal,
+                so 10 * 0.2 exceeds 2.
         """
         eta = self.exact("step_size")
         c = max(abs(1 - eta * self.exact("strong_convexity")), abs(1 - eta * self.exact("smoothness")))
@@ -87,7 +87,7 @@ class RunInputs(Inputs):
         """Return the certificate of the answer.
 
         Raises:
-            OutOfReach: it has none, or the digest belongs to another one.
+            OutOfReach: it has none, or its digest belongs to another one.
         """
         certificate: Mapping[str, Any] | None = self.certificate
         if certificate is None:
@@ -146,7 +146,7 @@ class RunInputs(Inputs):
         """Return whether the maps are 1-Lipschitz: convex and smooth losses with eta beta <= 2.
 
         Raises:
-            OutOfReach: eta beta is above 2 by rounding alone: 0.2 as a double is more than the decimal.
+            OutOfReach: eta beta is above 2 only by rounding: 0.2 as a double exceeds the decimal.
         """
         if self.smoothness is None or self.loss_class != LossClass.CONVEX_SMOOTH:
             return False
@@ -242,9 +242,9 @@ def _restarted(period: int, tail: int, c: arb, reach: arb, between: int) -> arb:
 
 
 def restarts_cost(period: int, tail: int, uses: int, c: arb, reach: arb) -> arb:
-    """Return the least cost with a restart from the diameter, over the number of uses after the restart.
+    """Return the minimum cost with a restart from the diameter, over the number of uses after the restart.
 
-    It tries the first 40 numbers and those around the least, found by ternary search.
+    It tries the first 40 numbers and those near the minimum that a ternary search finds.
     """
     costs = [passes_cost(period, tail, uses, c)]
     if tail > 1:

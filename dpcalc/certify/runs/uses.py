@@ -35,7 +35,7 @@ def classes(v: RunInputs) -> list[Alike]:
 
 
 def join(*stretches: Stretch) -> Stretch:
-    """Return consecutive stretches as one."""
+    """Return consecutive stretches joined into one."""
     carried, room, factor = stretches[0]
     for after in stretches[1:]:
         carried = after.factor * carried + after.carried
@@ -65,8 +65,8 @@ class Pace:
     """The contraction of the steps of a pass, counted from its end.
 
     Args:
-        v: the run; its step size, smoothness and strong convexity are read.
-        contracts: whether to use contraction, beyond steps being 1-Lipschitz.
+        v: the run, for its step size, smoothness and strong convexity.
+        contracts: whether to use contraction, or only that steps are 1-Lipschitz.
     """
 
     def __init__(self, v: RunInputs, contracts: bool = True) -> None:
@@ -115,7 +115,7 @@ class Pace:
         return join(self.used(size, start, 0), self.quiet(self.steps, stop))
 
     def entry(self, reach: arb, *ways: tuple[int, int]) -> Stretch:
-        """Return the distance ``reach`` followed by the steps between these pairs of positions."""
+        """Return the distance ``reach`` and then the steps between these pairs of positions."""
         return join(Stretch(reach, arb(0), arb(1)), *(self.quiet(start, stop) for start, stop in ways))
 
     def repeat(self, period: Stretch, count: int) -> Stretch:
@@ -141,7 +141,7 @@ def _steady(steps: int, factor: arb) -> Stretch:
 
 
 def _factor(v: RunInputs, share: fmpq) -> fmpq:
-    """Return the Lipschitz factor of a step of which only a share moves; a ridge may move entirely.
+    """Return the Lipschitz factor of a step with this share of its losses; a ridge may count in full.
 
     Raises:
         OutOfReach: it is above 1.
@@ -256,7 +256,7 @@ class SamePlaces:
         return [self.pace.entry(self.reach, (b - 1, a)), turned, *turns, first, last]
 
     def _kept(self, heaviest: arb, two: bool) -> list[int]:
-        """Return the restarts that are best somewhere, as the numbers of passes that follow."""
+        """Return the restarts that are best at some position, as numbers of passes that follow."""
         length = self.pace.steps
         if self.reach is None or self.epochs == 1 or (two and length == 1):
             return []
