@@ -1,4 +1,4 @@
-"""Definitions of `contraction`, one pass in a fixed order or stopped at random, and `shuffle`, a pass in random order."""
+"""Definitions of `contraction` (one pass in a fixed order, or stopped at random) and `shuffle` (in random order)."""
 
 from __future__ import annotations
 
