@@ -56,7 +56,7 @@ class Phases:
         """Return (rate, noise multiplier, steps) of at most so many kinds that are no more private than these.
 
         Kinds in one cell of the (ln rate, ln noise) plane get its largest rate and least noise. Either makes a step
-        less private: a record that is drawn more rarely can be drawn and then dropped.
+        less private, unless batches are cut: then a larger rate need not.
         """
         kinds = self if len(self.rate) <= most else self._in_cells(most)
         triples = zip(kinds.rate.tolist(), kinds.multiplier.tolist(), kinds.steps.tolist(), strict=True)

@@ -75,6 +75,31 @@ def test_a_few_kinds_are_composed_as_by_laws_of_their_own(
         assert whole.log_delta(0.5 * least).value <= at + 2e-3
 
 
+@pytest.mark.parametrize(("adjacency", "least"), [
+    ("replace-one", 0.3), pytest.param("null-record", 0.05, marks=pytest.mark.campaign),
+])  # fmt: skip
+def test_a_step_on_a_cut_batch_is_not_less_private_at_a_larger_rate(adjacency: str, least: float) -> None:
+    """One of three records is kept of a batch; the other 99 kinds of steps have too much noise to count."""
+    epsilon, rates = 1.0, np.linspace(0.9, 0.9999, 100)
+    one, other = (
+        float(pairs.cut_pair(0.3, q, pairs.Adjacency(adjacency), 3, 1).forward(np.array([epsilon]))[0])
+        for q in (0.9, 0.9999)
+    )
+    assert other < one - least
+    noise = np.where(rates > 0.9, 1e7, 1.0 / 0.3)
+    phases = Phases(rates, noise, np.ones(100), "test")
+    [whole] = uppers(sampling="poisson", adjacency=adjacency, schedule=phases, records=3, max_batch_size=1).values()
+    assert one <= whole.log_delta(epsilon).value + 1e-9
+
+
+def test_one_step_may_outweigh_all_others() -> None:
+    """The tilt is that of the step with little noise; by that of the others no law would have an end."""
+    phases = Phases(np.linspace(0.5, 0.6, 100), np.append(3.0, np.full(99, 1e4)), np.ones(100), "test")
+    [whole] = uppers(sampling="poisson", adjacency="remove", schedule=phases).values()
+    alone = pld.epsilon([(pld.removed(mu=1.0 / 3.0, rate=0.5), 1)], log_delta_target=LOG_DELTA).value
+    assert alone <= whole.epsilon(LOG_DELTA).value <= 1.01 * alone
+
+
 @pytest.mark.campaign
 def test_means_of_many_kinds_are_between_two_roundings() -> None:
     """The noise of each of 400 steps differs; 10 groups have their most noise, or their mean square of 1/z."""

@@ -31,6 +31,7 @@ from dpcalc.notions.pld.repeated_draws import Draws, nulled_draws, removed_draws
 from dpcalc.notions.pld.sampled_gaussian import (
     exchanged,
     known_uses,
+    larger,
     mixed,
     nulled_fixed,
     removed,
@@ -55,6 +56,7 @@ __all__ = [
     "hidden_shift",
     "known_uses",
     "laplace",
+    "larger",
     "likely_log_delta",
     "log_delta",
     "mirrored_shift",

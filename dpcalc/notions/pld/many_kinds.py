@@ -108,8 +108,15 @@ def _law(steps: ManyKinds, second: bool, target: float) -> Callable[[float], flo
 def _tilt(members: list[Component], log_delta: float) -> float:
     """Return the tilt for this ln delta, using a few representative pairs."""
     ordered = sorted(members, key=lambda c: c.cumulants(0.0)[2] / c.copies)
-    size = -(-len(ordered) // _REPRESENTATIVES)
-    groups = [ordered[start : start + size] for start in range(0, len(ordered), size)]
-    few = Components(tuple(g[len(g) // 2]._replace(copies=sum(c.copies for c in g)) for g in groups))
+    variances = np.array([c.cumulants(0.0)[2] for c in ordered])
+    # A group has some eighth of the variance: what outweighs all else stands for itself.
+    middles = np.cumsum(variances) - 0.5 * variances
+    groups = np.split(
+        np.arange(len(ordered)), np.flatnonzero(np.diff(middles // (variances.sum() / _REPRESENTATIVES))) + 1
+    )
+    few = Components(tuple(
+        ordered[g[-1]]._replace(copies=max(1, round(ordered[g[-1]].copies * variances[g].sum() / variances[g[-1]])))
+        for g in groups
+    ))  # fmt: skip
     epsilon, few = few.expected_epsilon(log_delta)
     return few.refined_about(epsilon)[1]

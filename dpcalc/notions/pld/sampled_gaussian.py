@@ -114,6 +114,18 @@ def mixed(parts: Sequence[tuple[float, Pair]]) -> Pair:
     return Pair(forward, backward, whole_mu=max(pair.whole_mu for _, pair in parts))
 
 
+def larger(one: Pair, other: Pair) -> Pair:
+    """Return a pair whose curves are the larger of those of two pairs."""
+
+    def most(first: LogProfile, second: LogProfile) -> LogProfile:
+        return lambda e: np.maximum(first(e), second(e))
+
+    forward = most(one.forward, other.forward)
+    same = exchanged(one) is one and exchanged(other) is other
+    backward = forward if same else most(one.backward, other.backward)
+    return Pair(forward, backward, whole_mu=max(one.whole_mu, other.whole_mu))
+
+
 def exchanged(pair: Pair) -> Pair:
     """Return the pair with P and Q exchanged."""
     return pair if pair.forward is pair.backward else pair._replace(forward=pair.backward, backward=pair.forward)

@@ -72,7 +72,10 @@ def scheduled(run: SampledSteps) -> Composition:
         return public
     replaced, coins = run.adjacency == Adjacency.REPLACE_ONE, run.sampling == Sampling.POISSON and run.cap is None
     # Of a record that is removed or added, or that a null record replaces, the coins are the same.
-    of_step = (Adjacency.REMOVE if coins and not replaced else run.adjacency, None if coins else run.records, run.cap)
+    of_step = (
+        Adjacency.REMOVE if coins and not replaced else run.adjacency, None if coins else run.records, run.cap,
+        run.rates_differ(MOST),
+    )  # fmt: skip
     if size == 1 and len(kinds) > _FEW_KINDS and largest <= _LARGE_MU:
         steps, exchanged = _of_many_kinds(tuple(run.kinds(_MOST_KINDS)), *of_step)
         return asked_for(run.adjacency, _as_parts(steps), () if exchanged is steps else _as_parts(exchanged))
@@ -84,11 +87,21 @@ def scheduled(run: SampledSteps) -> Composition:
     return whole if size == 1 else public.replacing(hints=Hints(besides=whole.grouped(size)))
 
 
-def _pair_of_step(mu: float, rate: float, adjacency: Adjacency, records: int | None, cap: int | None) -> Pair:
-    """Return the pair of a step of a schedule, for one record; without records that of a Poisson sample."""
-    if records is None:
-        return poisson_pair(mu, rate, replaced=adjacency == Adjacency.REPLACE_ONE)
-    return fixed_pair(mu, rate, adjacency) if cap is None else cut_pair(mu, rate, adjacency, records, cap)
+def _pair_of_step(
+    mu: float, rate: float, adjacency: Adjacency, records: int | None, cap: int | None, at_most: bool
+) -> Pair:
+    """Return the pair of a step of a schedule, for one record; without records that of a Poisson sample.
+
+    With ``at_most`` the rate may be less: a batch that is cut can hide more at a larger one, and one that is not tells
+    more.
+    """
+    if records is not None and cap is None:
+        return fixed_pair(mu, rate, adjacency)
+    whole = poisson_pair(mu, rate, replaced=adjacency == Adjacency.REPLACE_ONE)
+    if records is None or cap is None:
+        return whole
+    cut = cut_pair(mu, rate, adjacency, records, cap)
+    return pld.larger(cut, whole) if at_most else cut
 
 
 @functools.lru_cache(maxsize=4)
@@ -96,7 +109,7 @@ def _of_many_kinds(kinds: tuple[tuple[float, float, int], ...], *of_step: Any) -
     """Return steps of many kinds in either order, each at most a mean of pairs at the corners of a cell."""
     from dpcalc.theorems.sampled.corners import at_corners
 
-    corners, places, shares, counts = at_corners(kinds, linear=of_step[-1] is None)
+    corners, places, shares, counts = at_corners(kinds, linear=of_step[2] is None)
     steps = pld.ManyKinds([_pair_of_step(mu, rate, *of_step) for rate, mu in corners], places, shares, counts)
     return steps, steps.exchanged()
 

@@ -32,6 +32,10 @@ class SampledSteps(Setting):
             if steps
         ]
 
+    def rates_differ(self, most: int) -> bool:
+        """Return whether there are more kinds of steps than so many: steps may then count at a larger rate."""
+        return len(self.known["schedule"]) > most
+
     @property
     def cap(self) -> int | None:
         """The largest size of a batch; None without a limit."""
