@@ -108,7 +108,7 @@ def _choose_matrix(draft: Description) -> None:
         if draft.has("mechanism") and wanted is Mechanism.BEST:
             raise SpecError(
                 "the best mechanism is chosen for batches in a public order, whose passes are known",
-                "give --steps and --epochs, and leave out --sampling",
+                "give --steps and --epochs without --sampling; or name it, as --mechanism banded-sqrt --bands 4",
             )
         return
     from dpcalc.model.strategy import at_most, best, strategies

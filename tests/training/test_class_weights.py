@@ -80,7 +80,8 @@ def test_weights_are_over_the_largest_and_rounded_down() -> None:
     ("weight", "more", "match"),
     [
         ("1", {}, "weights of the classes"), ("1,2,3", {}, "weights of the classes"), ("0,1", {}, "weights of the"),
-        ("nan,1", {}, "weights of the"), ("even", {}, "weights of the"),
+        ("nan,1", {}, "weights of the"), ("even", {}, "weights of the"), ({1: 1.0, 2: 9.0}, {}, "weights of the"),
+        ({1.0, 9.0}, {}, "weights of the"),
         ("balanced", {}, "are not given"), ("sqrt", {}, "are not given"), ("1,2", {"radius": 1.0}, "default rule"),
         ("1,2", {"loss": "squares", "labels": None}, "default rule"), ("1,2", {"reference": True}, "alike"),
         ("1,2", {"tune": {"clip": [0.1, 0.2]}}, "alike"),

@@ -221,6 +221,28 @@ def test_what_cannot_be_carried_out_is_refused() -> None:
         planned("sqrt", 8, 3, scaling="columns")
 
 
+@pytest.mark.parametrize("sampling", ["poisson", "balls-in-bins"])
+def test_of_batches_with_one_record_on_average_all_are_used(sampling: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some are empty, and others have several: every record that is drawn moves the iterate by a clip."""
+    drawn, stretches = [], orders.stretches
+
+    def counted(*given: Any) -> Any:
+        for stretch in stretches(*given):
+            assert stretch.rows is not None
+            drawn.append(stretch.rows.size)
+            yield stretch
+
+    monkeypatch.setattr(orders, "stretches", counted)
+    few = {"batch_size": 1, "epochs": 3, "noise_multiplier": 1e-6, "step_size": 0.01}
+    chosen = planned("banded-sqrt", 12, 2, bands=2, sampling=sampling, **few)
+    problem = Problem(np.tile([1.0, 0.0], (12, 1)), np.ones(12), SQUARES)
+    rounding = rounding_of("noisy_gd.composition", chosen, SQUARES)
+    trained = single.train(chosen, problem, kernel.seeded(1), rounding=rounding)
+    assert 0 in drawn
+    assert max(drawn) > 1
+    assert trained.weights == pytest.approx([0.005 * sum(drawn), 0.0], abs=1e-5)
+
+
 def test_batches_are_drawn_from_the_groups_of_the_bands() -> None:
     records, bands, passes = 30, 3, 400
     drawn = {}

@@ -107,6 +107,22 @@ def test_the_certificate_alone_is_not_called_privacy(tmp_path: Path) -> None:
     assert card["unit"]["in_words"] == "one record that was to be forgotten"
 
 
+def test_weights_of_classes_are_those_of_the_model(kept: str, tmp_path: Path) -> None:
+    """A step from 0 moves along the mean of the weighted gradients; a seed draws the same noise without weights."""
+    table, ends = np.loadtxt(kept, delimiter=",", skiprows=1), []
+    rows = table[:, :2] / np.maximum(1.0, np.linalg.norm(table[:, :2], axis=1))[:, np.newaxis]
+    described = {**DESCRIBED, **BUDGET, "clean_steps": 1, "start_distance": 1e-3, "step_size": 1.0, "seed": 7}
+    for weights in ((0.25, 1.0), None):
+        old, new = model(tmp_path / "old.json", [0.0, 0.0], class_weights=weights), str(tmp_path / "new.json")
+        training = dpcalc.train(data=kept, unlearn=old, output=new, **described).cases[0].training
+        assert training is not None
+        assert training.get("class_weights") == (None if weights is None else list(weights))
+        ends.append(load(new))
+        assert ends[-1].class_weights == weights
+    fewer = np.where(table[:, 2] > 0.0, 0.0, -0.75) * 0.5 * table[:, 2]
+    assert ends[0].weights - ends[1].weights == pytest.approx(fewer @ rows / 30, abs=2e-3)
+
+
 def test_a_start_outside_of_the_ball_is_projected(kept: str, tmp_path: Path) -> None:
     path = str(tmp_path / "new.json")
     dpcalc.train(data=kept, unlearn=model(tmp_path / "old.json", [1e200, 1e200]), output=path, **DESCRIBED, **BUDGET)

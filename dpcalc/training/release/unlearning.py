@@ -87,7 +87,9 @@ def fit_unlearned(task: Task) -> Fit:
             f"{task.gates[0].text!r} is a gate on privacy, and forgetting is none of the records kept",
             "gate `dpcalc unlearn` with the same distance and steps",
         )
-    start = _start_of(load(setup.unlearn))
+    model = load(setup.unlearn)
+    setup = setup._replace(class_weight=model.class_weights, class_shares=model.class_shares)
+    start = _start_of(model)
     draft = _draft(task, start)
     records = _records(setup, draft, start, phases)
     draft.take_shape(*records.shape, with_dimension=False)

@@ -7,6 +7,7 @@ privacy. Shares counted among the records would; nothing here looks at records.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Set
 from typing import Any
 
 from dpcalc.errors import SpecError, refuse
@@ -80,6 +81,8 @@ def weights_of(typed: Any, shares: tuple[float, ...] | None, count: int) -> tupl
 
 def _numbers(typed: Any) -> list[float]:
     """Return the numbers of a text with commas, or of a sequence; an empty list if one is not finite and positive."""
+    if isinstance(typed, (Mapping, Set)):
+        return []  # neither is in the order of the labels
     try:
         parts = typed.split(",") if isinstance(typed, str) else list(typed)
         numbers = [parse_number(part.strip()) if isinstance(part, str) else float(part) for part in parts]

@@ -99,6 +99,7 @@ class _Run:
         """Take all steps, with noise drawn for many at once; yield those after which the iterate may be used."""
         plan = self.plan
         block = max(1, min(_STEPS, _ENTRIES // plan.columns, plan.steps))
+        singly = plan.sampling is None and not self.classified  # what is drawn from groups is of any size
         for stretch in orders.stretches(plan, self.generator, within):
             for part in stretch.parts(block):
                 noise = np.zeros((part.steps, plan.columns))
@@ -109,7 +110,7 @@ class _Run:
                     np.full(part.steps, value) if isinstance(value, float) else value[places]
                     for value in (plan.step_size, plan.scale)
                 )
-                if part.size == 1 and part.rows is not None and not self.classified:
+                if singly and part.size == 1 and part.rows is not None:
                     yield from self._singly(part, eta, self.sums.singly(part, eta, scale, noise))
                     continue
                 for step, move in zip(part.each(), self.sums.moves(part, eta, scale, noise), strict=True):
