@@ -2,7 +2,7 @@
 
 import json
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -62,7 +62,7 @@ class Tape:
 
 
 @pytest.fixture
-def tape(monkeypatch: pytest.MonkeyPatch) -> Iterator[Tape]:
+def tape(monkeypatch: pytest.MonkeyPatch) -> Tape:
     tape = Tape()
     for module in (exact_sums, correlation):
         monkeypatch.setattr(module, "rounded_cells", tape.after(exact_sums.rounded_cells))
@@ -74,7 +74,7 @@ def tape(monkeypatch: pytest.MonkeyPatch) -> Iterator[Tape]:
     monkeypatch.setattr(ExactSums, "_sum", tape.summed(ExactSums._sum, lambda sums: sums.most))
     monkeypatch.setattr(PlainSums, "_of", tape.summed(PlainSums._of, lambda sums: float(sums.plan.clip)))
     assert centring.rounded_sum is calibration.rounded_sum is exact_sums.rounded_sum  # by way of rounded_cells
-    yield tape
+    return tape
 
 
 @pytest.mark.few(6)

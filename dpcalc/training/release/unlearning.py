@@ -79,17 +79,16 @@ def fit_unlearned(task: Task) -> Fit:
     """
     from dpcalc.training.release.execution import Execution, Trained, source_of
 
-    setup, phases = task.setup, task.phases
-    assert setup.unlearn is not None
+    setup, phases, path = task.setup, task.phases, task.setup.unlearn
+    assert path is not None
     _check(setup)
     if task.gates:
         raise GateRefused(
             f"{task.gates[0].text!r} is a gate on privacy, and forgetting is none of the records kept",
             "gate `dpcalc unlearn` with the same distance and steps",
         )
-    model = load(setup.unlearn)
-    setup = setup._replace(class_weight=model.class_weights, class_shares=model.class_shares)
-    start = _start_of(model)
+    start = _start_of(load(path))
+    setup = setup._replace(class_weight=start.model.class_weights, class_shares=start.model.class_shares)
     draft = _draft(task, start)
     records = _records(setup, draft, start, phases)
     draft.take_shape(*records.shape, with_dimension=False)
@@ -109,7 +108,7 @@ def fit_unlearned(task: Task) -> Fit:
     because = "; ".join(filter(None, (NOT_FOR_THE_REST, trained.randomness.why_not_private)))
     trained = trained._replace(randomness=trained.randomness._replace(why_not_private=because))
     outcome = Outcome(draft, setup, records, made.plan, trained, non_private, None)
-    forgets = Forgets(model=setup.unlearn, steps=made.plan.steps)
+    forgets = Forgets(model=path, steps=made.plan.steps)
     case = case._replace(training=outcome.to_json(), note_data=(*case.note_data, forgets, *outcome.notes()))
     return Fit(case, outcome.model(case))
 
