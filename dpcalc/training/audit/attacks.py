@@ -1,15 +1,15 @@
-"""Pairs of neighbouring data sets that are hard to tell apart for no run: what an audit trains on.
+"""The attacks of an audit: pairs of neighbouring data sets that are easy to tell apart.
 
 All records pull along the first coordinate, with gradients of at most the accounted Lipschitz constant L:
 
 * ``linear``: the record's gradient is +L in one data set and -L in the other (0, for null records), whatever the
-  iterate; all other records rest, or pull the other way where the order is random.
-* ``wall``: the others push the iterates to the boundary of the domain, which forgets the noise before the record.
-* ``reset``: the others pull to 0 with the largest curvature that is accounted, which forgets it as well.
-* ``low-bits``: of one step, the others rest, and the record pulls or rests as well. Where noise cancels the pull, what
-  is left is a multiple of the last bit of the pull; noise alone is finer (Mironov 2012).
+  iterate; all other records have zero gradients, or pull in one direction if the order is random.
+* ``wall``: the others push the iterates to the boundary of the domain, which erases earlier noise.
+* ``reset``: the others pull to 0 with the largest accounted curvature, which also erases earlier noise.
+* ``low-bits``: a single step; the others have zero gradients, and the record pulls or has a zero gradient, too. Where
+  noise cancels the pull, the remainder is a multiple of the pull's last bit; noise alone is finer (Mironov 2012).
 
-Every loss is convex and within the constants that were accounted; `dpcalc.training.run.checks.check_loss` looks.
+Every loss is convex and within the accounted constants; `dpcalc.training.run.checks.check_loss` checks that.
 """
 
 from __future__ import annotations
@@ -37,28 +37,28 @@ from dpcalc.training.run.rounding import Rounding
 Array = NDArray[np.float64]
 
 _ROOM = 1e-9
-"""By which part the constants of the curved loss stay below those accounted, for their rounding."""
+"""Relative room between the constants of the curved loss and the accounted ones, for rounding."""
 
 _COLUMNS = 2000
-"""Of the data of low-order bits, where the run has no dimension: noise cancels some of many small pulls."""
+"""Columns for low-order bits if the run has no dimension: noise cancels some of many small pulls."""
 
 _STEEP = 8.0
-"""How many times as long as the clip the gradients of the attack are where they are clipped."""
+"""Length of gradients over the clip, for attacks on clipped runs."""
 
 
 class Attack(PlainEnum):
-    """What the records of an audit do."""
+    """The attack of an audit."""
 
     LINEAR = "linear"
     WALL = "wall"
     RESET = "reset"
     LOW_BITS = "low-bits"
-    BEST = "best"  # of those that apply, the one that shows most in the pilot runs
+    BEST = "best"  # of those that apply, the one that promises most in pilot runs
     CUSTOM = "custom"
 
 
 class Linear(Loss):
-    """-y z: its gradient is -y x, whatever the iterate. Labels are bounded by a power of two."""
+    """-y z: its gradient is -y x, whatever the iterate. The bound on labels is a power of two."""
 
     name: ClassVar[str] = "linear"
 
@@ -99,12 +99,12 @@ class Linear(Loss):
 
 
 class Steps(NamedTuple):
-    """The steps of two runs on linear losses, as an observer of all iterates knows them.
+    """The steps of two runs on linear losses, as known to an observer of all iterates.
 
     Attributes:
-        chance: that the record is in a batch.
-        without, first, second: how far a step goes up on average, in units of its length eta: without the record, and
-            with it in either data set.
+        chance: the probability that the record is in a batch.
+        without, first, second: the mean increment of a step over eta: without the record, and with it in either data
+            set.
         pull: of the regulariser, in the same units.
     """
 
@@ -116,19 +116,19 @@ class Steps(NamedTuple):
 
 
 class Increments:
-    """The log of the likelihood ratio of all iterates, for Gaussian noise.
+    """The log-likelihood ratio of all iterates, for Gaussian noise.
 
-    Given the iterates before it, each is a mixture of two Gaussians: with the record in the batch, and without it.
+    Given the earlier iterates, each is a mixture of two Gaussians: with the record in the batch, and without it.
     """
 
     def __init__(self, plan: Plan, steps: Steps) -> None:
-        """Look at runs of a plan that start at 0."""
+        """Observe runs of a plan that start at 0."""
         self.plan, self.steps = plan, steps
         self.before: Array | float = 0.0
         self.total: Array | float = 0.0
 
     def see(self, number: int, weights: Array) -> None:
-        """Add what an iterate tells, given the one before it; which records were used is not known."""
+        """Add the log-likelihood ratio of an iterate given the one before it; the batches are not known."""
         eta, scale = self.plan.step_size_at(number), self.plan.scale_at(number)
         went = (weights[0] - (1.0 - eta * self.steps.pull) * self.before) / (eta * scale)
         self.total = self.total + self._log_ratio(went, self.steps.first / scale, self.steps.second / scale, scale)
@@ -157,12 +157,13 @@ class Pair(NamedTuple):
     Attributes:
         attack: an `Attack`.
         others: what the other records do, in words.
-        plan: what is executed on both.
+        plan: of the runs on both.
         first, second: the data sets; the record pulls up in the first.
-        direction: of the projection that tells them apart, shape (d,); None where the pilot runs find it.
-        steps: where more is public than the last iterate, how the steps tell the two apart; the score is then of all.
-        bits_of: the drift whose low-order bits are looked for, in place of a projection.
-        one_by_one: whether the runs are those of `dpcalc.training.run.single`, rounded as ``rounding`` says.
+        direction: of the projection that tells them apart, shape (d,); None: the first coordinate, or for a custom
+            attack the direction that pilot runs find.
+        steps: given if all iterates are public: the score is then their log-likelihood ratio.
+        bits_of: the drift whose low-order bits make the score, in place of a projection.
+        one_by_one: whether the runs are those of `dpcalc.training.run.single`, with ``rounding``.
     """
 
     attack: str
@@ -178,29 +179,29 @@ class Pair(NamedTuple):
 
     @property
     def looks_at(self) -> str:
-        """What the score is made of."""
+        """The input of the score, in words."""
         if self.bits_of is not None:
             return "the low-order bits of the last iterate"
         return "the last iterate" if self.steps is None else "all iterates"
 
     @property
     def trace(self) -> Callable[[], Trace] | None:
-        """What makes the score of all that is public; None where that is of the last iterate."""
+        """The factory of the trace that scores all iterates; None where the score is of the last iterate."""
         return None if self.steps is None else partial(Increments, self.plan, self.steps)
 
     def scores(self, weights: Array) -> Array:
-        """Return the projections of what runs release, shape (m, d) to (m,)."""
+        """Return the scores, shape (m,), of released weights, shape (m, d)."""
         if self.bits_of is not None:
             return _has_bits(weights, self.bits_of)
         return weights[:, 0] if self.direction is None else weights @ self.direction
 
 
 def pairs(run: Run, plan: Plan, attack: str = Attack.BEST) -> list[Pair]:
-    """Return the pairs of an attack on a run; of all that apply for ``best``.
+    """Return the pairs of an attack on a run; for ``best``, those of all attacks that apply.
 
     Raises:
         MissingParameter: the Lipschitz constant is not known.
-        NotApplicable: the attack is on no such run.
+        NotApplicable: the attack does not apply to such a run.
     """
     refuse_unfit(run)
     lengths = [float(length) for length in (run.lipschitz, run.gradient_at_zero, run.clip) if length is not None]
@@ -230,10 +231,10 @@ _WHY_NOT: dict[str, str] = {
 
 
 def refuse_unfit(run: Run) -> None:
-    """Refuse runs that an audit has no neighbouring data sets for.
+    """Refuse runs for which an audit has no neighbouring data sets.
 
     Raises:
-        NotApplicable: groups of records, or a displacement that linear losses do not have.
+        NotApplicable: the guarantee is for groups, or the run has a displacement that linear losses do not have.
     """
     if (run.group_size or 1) != 1:
         raise NotApplicable("an audit is of one record, and the guarantee is of a group", "leave out --group-size")
@@ -244,7 +245,7 @@ def refuse_unfit(run: Run) -> None:
 
 
 class _Scene(NamedTuple):
-    """What an attack is made for: L > 0 is how long gradients may be."""
+    """The target of an attack; ``lipschitz`` is L > 0, the largest norm of gradients."""
 
     run: Run
     plan: Plan
@@ -274,7 +275,7 @@ class _Scene(NamedTuple):
         return known.get("regularisation", known.get("strong_convexity", 0.0))
 
     def pair(self, attack: str, others: str, pulls: Array) -> Pair:
-        """Return the pair whose other records have these labels, shape (n,), of a linear loss."""
+        """Return the pair with a linear loss and these labels of the other records, shape (n,)."""
         steep = _STEEP if self.plan.clip == self.lipschitz else 1.0
         loss = Linear(feature_bound=self.lipschitz, label_bound=steep, regularisation=self.regularisation)
         features = np.zeros((self.plan.records, self.plan.columns))
@@ -289,7 +290,7 @@ class _Scene(NamedTuple):
         return lean(pair, self.place) if not np.any(np.delete(pulls, self.place)) else pair
 
     def public(self, pair: Pair, pull: float) -> Iterator[Pair]:
-        """Yield the pair with a score of all iterates where they are public; the other records have this label."""
+        """Yield the pair with a score of all iterates, if they are public; the other records have this label."""
         plan = self.plan
         if plan.order not in (Order.SAMPLE, Order.FULL) or plan.output_scale or self.run.algorithm.local:
             return
@@ -306,7 +307,7 @@ class _Scene(NamedTuple):
             )  # fmt: skip
 
     def before(self) -> Array:
-        """Return 1 for the records before the record's own place, else 0."""
+        """Return 1 for all records before the record, else 0."""
         return (np.arange(self.plan.records) < self.place).astype(np.float64)
 
 
@@ -388,7 +389,7 @@ def _low_bits(scene: _Scene) -> Iterator[Pair]:
 
 
 def _has_bits(weights: Array, drift: float) -> Array:
-    """Return 1 for runs with entries far below the drift, all multiples of half its last bit, zeros aside; else 0."""
+    """Return 1 for runs with nonzero entries far below the drift, all multiples of half its last bit; else 0."""
     small = (weights != 0.0) & (np.abs(weights) < drift / 64.0)
     multiple = np.fmod(weights, 0.5 * math.ulp(drift)) == 0.0
     bits: Array = (small.any(axis=1) & (multiple | ~small).all(axis=1)).astype(np.float64)
@@ -396,9 +397,10 @@ def _has_bits(weights: Array, drift: float) -> Array:
 
 
 def lean(pair: Pair, place: int) -> Pair:
-    """Return a pair whose runs have the same law, without the records that rest: where every step uses all records.
+    """Return the pair without the records of zero gradient, if every step uses all records.
 
-    A step divides by the number of all records still; the regulariser of the one record that is left counts for all.
+    Runs keep their distribution: the divisor stays the number of all records, and the regulariser of the one remaining
+    record is that of all.
     """
     plan, records = pair.plan, pair.plan.records
     if plan.order is not Order.FULL or records == 1:

@@ -1,6 +1,6 @@
 """A case with an audit beside its guarantee: a run is described, accounted, and attacked.
 
-Two data sets of a user's own that differ in one record, for an audit.
+A user may give the two data sets of the attack, which differ in one record.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ def pair_of_files(run: Run, loss: Loss, first: str, second: str) -> Pair:
 
     Args:
         run: as accounted.
-        loss: that is trained.
+        loss: the loss.
         first, second: paths of tables, the target in the last column.
 
     Raises:
-        SpecError: a file cannot be read, the columns of the two differ, or they do not differ in one record as the
-            run's neighbours do, or a record is outside the bounds of the loss.
+        SpecError: a file cannot be read, their columns differ, they are not neighbours of this run that differ in one
+            record, or a record is outside the bounds of the loss.
     """
     read_tables = [read(path) for path in (first, second)]
     if read_tables[0].names != read_tables[1].names:
@@ -103,24 +103,24 @@ def _differing(first: Array, second: Array) -> int:
 
 
 COMMAND = "compare"
-"""The command whose words describe the run."""
+"""The command whose parameters describe the run."""
 
 
 class Inquiry(NamedTuple):
-    """What is asked of a run that is to be attacked.
+    """A question about a run that is to be attacked.
 
     Attributes:
         given: parameter name -> value, None where not given; ``schedule`` may hold a path.
-        question: epsilon and delta; the noise is sought where it is not given.
+        question: epsilon and delta; the noise is solved for if it is not given.
         attack: an `Attack`.
-        setup: how many runs, and the confidence.
+        setup: the number of runs, and the confidence.
         custom: the paths of two data sets, for the custom attack.
-        as_released: whether each run is that of the engine that trains one model, its numbers rounded as released; so
-            are those whose low-order bits are looked for.
+        as_released: whether each run is executed and rounded like a released model; the attack on low-order bits always
+            does that.
         sources, gates, brief: as in `dpcalc.engine.ask.ask`.
         progress: called with (steps of runs done, in all).
         there: other machines that compute the runs.
-        scores: of canaries, that take the place of an attack.
+        scores: scores of canaries, in place of an attack.
     """
 
     given: Mapping[str, Any]
@@ -137,11 +137,11 @@ class Inquiry(NamedTuple):
     scores: Scores | None = None
 
     def case(self) -> Case:
-        """Return the case of a run, with what an attack on it found; a gate fails where that contradicts the guarantee.
+        """Return the case of a run with the audit; a gate fails if the audit contradicts the guarantee.
 
         Raises:
             SpecError: the description, the numbers or the data sets are malformed.
-            NotApplicable, Infeasible: nothing is guaranteed, or there is no such attack on the run.
+            NotApplicable, Infeasible: there is no guarantee, or the attack does not apply to the run.
         """
         check_setup(self.setup)
         if self.scores is not None and not any(value is not None for value in self.given.values()):
@@ -166,7 +166,7 @@ class Inquiry(NamedTuple):
     def _compared(
         self, case: Case, best: Result, scores: Scores, point: tuple[float | None, float | None, float | None]
     ) -> Case:
-        """Return the case with what the scores prove beside the guarantee."""
+        """Return the case with the bounds from the scores beside the guarantee."""
         epsilon = point[0]
         _, run, _ = run_of(COMMANDS[COMMAND], Description(self._with_noise(best)))
         refuse_one_way(run.adjacency)
@@ -175,7 +175,7 @@ class Inquiry(NamedTuple):
         return _beside(case, scores, point, _cuts(guarantee_of(lookup(best.bound), run), epsilon))
 
     def _claimed(self, scores: Scores) -> Case:
-        """Return what the scores prove beside one (epsilon, delta) that somebody claims, of a run nobody describes."""
+        """Return the case of a claimed (epsilon, delta) without a described run, with the bounds from the scores."""
         epsilon, log_delta = self.question.epsilon, self.question.log_delta
         if epsilon is None or log_delta is None:
             raise SpecError(
@@ -186,7 +186,7 @@ class Inquiry(NamedTuple):
         return _beside(case, scores, (epsilon, self.question.delta, None), [(epsilon, exp_up(log_delta))])
 
     def case_among_others(self) -> Case:
-        """As `case`, for one of several cases: one that cannot be audited says why.
+        """As `case`, for one of several cases: one that cannot be audited states the reason.
 
         Raises:
             SpecError: the description is malformed.
@@ -210,14 +210,14 @@ class Inquiry(NamedTuple):
         return attacks
 
     def _with_noise(self, best: Result) -> dict[str, Any]:
-        """Return what describes the run, with the noise that was sought."""
+        """Return the parameters of the run, with its noise if that was solved for."""
         return {**self.given, **({best.quantity: best.value} if best.quantity in NOISE_SCALES else {})}
 
     def _least_mu(self, case: Case, best: Result) -> float | None:
-        """Return the least mu that is guaranteed of the run as accounted; None where there is none.
+        """Return the least guaranteed mu of the run as accounted; None where there is none.
 
-        Where the noise was sought, each bound found one of its own, and its mu is of that one. So all bounds are asked
-        once more, about the noise that the run has.
+        If the noise was solved for, each bound found its own, and its mu belongs to that one. So all bounds are asked
+        again with the noise of the run.
         """
         if best.quantity in NOISE_SCALES:
             known = self.question._replace(epsilon=None, targets=(), risks=None, curves=False)
@@ -245,7 +245,7 @@ def paths_of_custom(attack: str, data: str | None, neighbour: str | None) -> tup
 
 
 def bug_report(case: Case) -> str:
-    """Return what a report of a contradicted guarantee should contain."""
+    """Return the bug report for a contradicted guarantee."""
     audit, best = case.audit, case.best
     assert audit is not None
     assert best is not None
@@ -266,7 +266,7 @@ def bug_report(case: Case) -> str:
 
 
 def plan_of(run: Run) -> Plan:
-    """Return what is executed."""
+    """Return the plan of the run."""
     if run.records is None:
         raise MissingParameter("runs are carried out, and the number of records is not known", "give --records")
     planned = plan(run, run.records, run.dimension or 1)
@@ -274,10 +274,10 @@ def plan_of(run: Run) -> Plan:
 
 
 def _rounded(pair: Pair, bound: str) -> Pair:
-    """Return the pair whose runs are those of a model that is released.
+    """Return the pair with runs as for a released model.
 
     Raises:
-        NotApplicable: rounding errors have no bound, so that no such model is released.
+        NotApplicable: rounding errors have no bound, so such a model is never released.
     """
     from dpcalc.training.rule.guarantee import rounding_of
 
@@ -285,7 +285,7 @@ def _rounded(pair: Pair, bound: str) -> Pair:
 
 
 def _own_message(run: Run, planned: Plan) -> Plan:
-    """Return the plan of the one step that the record is part of: its message is all that is told of it."""
+    """Return the plan of the one step that uses the record: only its message depends on the record."""
     place = run.index or planned.records
     for batch in planned.batches:
         if place <= batch.steps * batch.size:
@@ -297,10 +297,10 @@ def _own_message(run: Run, planned: Plan) -> Plan:
 
 
 def _point(best: Result) -> tuple[float | None, float | None]:
-    """Return the epsilon and the delta that are guaranteed; None twice where mu is.
+    """Return the guaranteed epsilon and delta, or (None, None) if the guarantee is a mu.
 
     Raises:
-        SpecError: Renyi divergences are.
+        SpecError: the guarantee is a Renyi divergence.
     """
     if best.quantity == Quantity.RDP:
         raise SpecError("an audit is of epsilon at a delta, or of mu", "give --delta in place of --order")
@@ -311,11 +311,11 @@ def _point(best: Result) -> tuple[float | None, float | None]:
 
 
 _SHARES = (0.0, 0.1, 0.2, 0.35, 0.5, 0.7, 0.85, 1.0)
-"""Of the epsilon that is guaranteed: where its curve is compared with scores; each point costs a composition."""
+"""Shares of the guaranteed epsilon at which its curve is compared with scores; each point costs a composition."""
 
 
 def _cuts(guarantee: Guarantee, epsilon: float | None) -> list[tuple[float, float]]:
-    """Return points of the privacy profile, their delta rounded up."""
+    """Return points (epsilon, delta) of the privacy profile, with delta rounded up."""
     try:
         at = [share * (epsilon or 1.0) for share in _SHARES]
         return [(e, exp_up(guarantee.log_delta(e).value)) for e in at]
@@ -326,9 +326,9 @@ def _cuts(guarantee: Guarantee, epsilon: float | None) -> list[tuple[float, floa
 def _beside(
     case: Case, scores: Scores, point: tuple[float | None, float | None, float | None], cuts: list[tuple[float, float]]
 ) -> Case:
-    """Return a case with what scores prove, and a gate that fails where that contradicts its guarantee."""
+    """Return the case with the bounds from scores, and a gate that fails if they contradict its guarantee."""
     epsilon, delta, mu = point
-    proved = scores.prove(None if delta is None else up(delta), cuts)  # a typed decimal is off by half a unit
+    proved = scores.prove(None if delta is None else up(delta), cuts)  # a typed decimal may be above its double
     gate = _gate(proved, epsilon, mu)
     if proved.refuted and gate.passed:
         gate = Assertion("audited curve<=guaranteed", False, proved.epsilon or proved.mu, 0.0)
@@ -336,7 +336,7 @@ def _beside(
 
 
 def _gate(found: Audit | Proved, epsilon: float | None, mu: float | None) -> Assertion:
-    """Return the gate that fails where the runs contradict the guarantee."""
+    """Return the gate that fails if the runs contradict the guarantee."""
     if epsilon is not None and found.epsilon is not None:
         text, value, slack = "audited epsilon<=guaranteed", found.epsilon, epsilon - found.epsilon
     else:

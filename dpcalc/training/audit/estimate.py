@@ -1,13 +1,13 @@
 """A lower bound on epsilon from many runs on two neighbouring data sets, and its confidence.
 
-Whatever the run releases is projected to one number, its score. For every event E of the score, and for the two data
-sets in either order, (epsilon, delta)-privacy says P(E) <= e^epsilon Q(E) + delta, and mu-GDP says that
-Phi^-1(P(E)) <= Phi^-1(Q(E)) + mu. The events are chosen on pilot runs that count no further. Of the other runs it is
-counted how many are in each event; exact bounds on the two probabilities of all events hold together with the
-confidence stated, and so does what follows from them (docs/method.md).
+The released numbers of a run are projected to one number, its score. For every event E of the score, and for the two
+data sets in either order, (epsilon, delta)-privacy says P(E) <= e^epsilon Q(E) + delta, and mu-GDP says
+Phi^-1(P(E)) <= Phi^-1(Q(E)) + mu. Pilot runs, which are not counted, choose the events. The other runs are counted in
+each event; exact bounds on the two probabilities of all events hold together with the stated confidence, and so do the
+bounds that follow from them (docs/method.md).
 
-The runs are those of `dpcalc.training.run.ensemble`, which ``train --replicas`` uses as well. Blocks of runs draw from
-streams of their own, and counts are added: the result does not depend on the number of workers.
+The runs are those of `dpcalc.training.run.ensemble`, as in ``train --replicas``. Blocks of runs have their own random
+streams, and counts are added, so the result does not depend on the number of workers.
 """
 
 from __future__ import annotations
@@ -34,29 +34,29 @@ Array = NDArray[np.float64]
 Progress = Callable[[int, int], None]
 
 LEAST, MOST = 1000, 10**9
-"""Of the runs of each data set."""
+"""The limits of the number of runs on each data set."""
 
 _SHARE, _PILOT = 10, 200_000
-"""One run in so many is a pilot run, and no more than this."""
+"""One run in ten is a pilot run, at most 200000."""
 
 _BLOCK = 256
-"""Runs of the engine that trains one model between two calls of progress."""
+"""Runs executed one by one between two calls of progress."""
 
 _DOUBT = 0.05
-"""How often a share of pilot runs may be less telling than it is taken for."""
+"""The failure probability of the bounds on rates in pilot runs, which choose the events."""
 
 _TRIED = 400
-"""Thresholds that the pilot runs are looked at with."""
+"""The number of thresholds tried on pilot runs."""
 
 
 class Setup(NamedTuple):
-    """How an audit is carried out.
+    """The setup of an audit.
 
     Attributes:
-        replicas: runs of each data set, pilot runs included.
+        replicas: runs on each data set, including pilot runs.
         seed: of all randomness.
-        workers: threads; None: as many as there are processors.
-        confidence: the probability with which all that is reported of the run holds, at least.
+        workers: threads; None: one for each processor.
+        confidence: the probability that all reported bounds hold, at least.
     """
 
     replicas: int = 100_000
@@ -66,21 +66,17 @@ class Setup(NamedTuple):
 
     @property
     def pilot(self) -> int:
-        """Pilot runs of each data set, for each attack that is tried."""
+        """The number of pilot runs on each data set, for each attack that is tried."""
         return min(_PILOT, max(LEAST // 2, self.replicas // _SHARE))
 
     @property
     def counted(self) -> int:
-        """Runs of each data set that count."""
+        """The number of counted runs on each data set."""
         return self.replicas - self.pilot
 
 
 def check_setup(setup: Setup) -> None:
-    """Refuse numbers out of range.
-
-    Raises:
-        SpecError: one is.
-    """
+    """Raise SpecError for numbers out of range."""
     replicas, confidence, workers, seed = setup.replicas, setup.confidence, setup.workers, setup.seed
     refuse(
         (
@@ -103,27 +99,27 @@ def check_setup(setup: Setup) -> None:
 
 
 class Event(NamedTuple):
-    """That the score is at least the threshold (``upwards``), or below it.
+    """The event that the score is at least the threshold (``upwards``), or below it.
 
-    An attacker who sees it says that the data set was the first one, or the second.
+    An attacker who sees it guesses the first data set if ``upwards``, else the second.
     """
 
     upwards: bool
     threshold: float
 
     def holds(self, scores: Array) -> NDArray[np.bool_]:
-        """Return in which runs it happens, shape (m,)."""
+        """Return for each run whether it happens, shape (m,)."""
         return scores >= self.threshold if self.upwards else scores < self.threshold
 
 
 class Seen(NamedTuple):
-    """How often an event was seen, and what its probabilities are at most and at least.
+    """The counts of an event, and bounds on its probabilities.
 
     Attributes:
-        event: what was looked for.
-        true, false: how many runs had it: of the data set that it speaks for, and of the other.
-        tpr: a lower bound on the probability of the one.
-        fpr: an upper bound on that of the other.
+        event: the event.
+        true, false: its counts: on the data set that the attacker then guesses, and on the other.
+        tpr: a lower bound on its probability on the first of these.
+        fpr: an upper bound on its probability on the other.
     """
 
     event: Event
@@ -133,19 +129,19 @@ class Seen(NamedTuple):
     fpr: float
 
     def epsilon(self, delta: float) -> float:
-        """Return what epsilon is at least, at this delta, rounded down; 0 where nothing follows."""
+        """Return a lower bound on epsilon at this delta, rounded down; 0 where none follows."""
         left = down(self.tpr - delta, 2.0) if self.tpr > delta else 0.0
         return max(0.0, down(math.log(left / self.fpr) - 1e-15, 4.0)) if left > self.fpr else 0.0
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as JSON types."""
+        """Return the report, JSON types only."""
         return {
             "says": "first" if self.event.upwards else "second", "threshold": self.event.threshold,
             "true_positives": self.true, "false_positives": self.false, "tpr_lower": self.tpr, "fpr_upper": self.fpr,
         }  # fmt: skip
 
     def mu(self) -> float:
-        """Return what mu of Gaussian privacy is at least, rounded down; 0 where nothing follows."""
+        """Return a lower bound on mu of Gaussian privacy, rounded down; 0 where none follows."""
         if not self.tpr > self.fpr or self.fpr >= 1.0:
             return 0.0
         # Q(z) = p: the quantile of an upper tail.
@@ -155,16 +151,16 @@ class Seen(NamedTuple):
 
 
 class Audit(NamedTuple):
-    """What was found out.
+    """The result of an audit.
 
     Attributes:
         pair: the attack.
-        setup: how it was carried out.
+        setup: of the audit.
         tried: every attack that was tried in pilot runs, and the epsilon (without a delta, the mu) that it promised.
         seen: the events.
-        delta: at which epsilon is bounded; None where mu alone is.
-        epsilon: what it is at least; None without a delta.
-        mu: what mu is at least, if the run is Gaussian private for some mu.
+        delta: at which epsilon is bounded; None if only mu is.
+        epsilon: its lower bound; None without a delta.
+        mu: a lower bound on mu, if the run is Gaussian private for some mu.
     """
 
     pair: Pair
@@ -183,17 +179,17 @@ def audit(
     progress: Progress | None = None,
     there: There | None = None,
 ) -> Audit:
-    """Return what many runs tell of epsilon and of mu.
+    """Return lower bounds on epsilon and mu from many runs.
 
     Args:
-        pairs: the attacks; the one that promises most in pilot runs is carried out.
-        delta: in [0, 1), at which epsilon is bounded; None where it is not.
-        setup: how many runs, and the confidence.
+        pairs: the attacks; the one that promises most in pilot runs is executed.
+        delta: in [0, 1), at which epsilon is bounded; None for mu alone.
+        setup: the number of runs, and the confidence.
         progress: called with (steps of runs done, in all).
         there: other machines that compute the runs; the result does not depend on it.
 
     Raises:
-        SpecError: the numbers are out of range, or the runs might leave the range of doubles.
+        SpecError: the numbers are out of range, or runs could overflow.
     """
     check_setup(setup)
     for pair in pairs:
@@ -210,14 +206,14 @@ def audit(
 
 
 class _Runs(NamedTuple):
-    """Independent runs on a data set, in blocks with streams of their own.
+    """Independent runs on a data set, in blocks with their own random streams.
 
     Attributes:
         pair: the attack.
         first: whether the data set is the first of the pair.
-        replicas: how many.
-        seed: of all of them.
-        events: what is counted; without one, what the runs end with is kept.
+        replicas: the number of runs.
+        seed: of all runs.
+        events: the events to count; without events, the final weights are kept.
     """
 
     pair: Pair
@@ -233,13 +229,13 @@ class _Runs(NamedTuple):
 
     @property
     def widths(self) -> list[int]:
-        """How many runs each block has."""
+        """The number of runs in each block."""
         if self.pair.one_by_one:
             return [min(_BLOCK, self.replicas - first) for first in range(0, self.replicas, _BLOCK)]
         return ensemble.widths(self.pair.plan, self.replicas)
 
     def statistic(self, weights: Array) -> Array:
-        """Return what is made of the ends of some runs: themselves, or how often each event was seen."""
+        """Return the final weights of some runs, or the counts of all events in them."""
         if not self.events:
             return np.array(weights)
         scores = self.pair.scores(weights)
@@ -253,7 +249,7 @@ class _Runs(NamedTuple):
         return map(self.statistic, some)
 
     def _one_by_one(self, block: int) -> Array:
-        """Return the statistic of runs of the engine that trains one model, rounded as a model that is released."""
+        """Return the statistic of runs that are executed and rounded like a released model."""
         stream = np.random.SeedSequence(self.seed, spawn_key=(block,))
         source, pair = Source(np.random.Generator(np.random.SFC64(stream)), False, "an audit"), self.pair
         with np.errstate(all="ignore"):
@@ -263,16 +259,16 @@ class _Runs(NamedTuple):
 
 
 class _Work:
-    """Runs of an audit, each phase with a seed of its own, and how many steps are done."""
+    """The runs of an audit, with a seed for each phase, and the number of finished steps."""
 
     def __init__(self, setup: Setup, progress: Progress | None, there: There | None, total: int) -> None:
         self.setup, self.progress, self.there, self.total, self.done = setup, progress, there, total, 0
 
     def run(self, pair: Pair, world: int, replicas: int, phase: tuple[int, int], events: Sequence[Event] = ()) -> Array:
-        """Return the outcomes of independent runs on a data set of a pair, of the streams of a phase.
+        """Return the outcomes of independent runs on a data set of a pair, with the random streams of a phase.
 
         Returns:
-            Shape (replicas, d); with events, in how many runs of each block each of them was seen, shape
+            The final weights, shape (replicas, d); with events, the count of each event in each block, shape
             (blocks, events).
         """
         words = np.random.SeedSequence(self.setup.seed, spawn_key=(*phase, world)).generate_state(4)
@@ -291,7 +287,7 @@ class _Work:
         return outcomes
 
     def _report(self, done: int, _: int) -> None:
-        """Report so many steps of these runs."""
+        """Report the finished steps of these runs."""
         if self.progress is not None:
             self.progress(self.done + done, self.total)
 
@@ -301,7 +297,7 @@ class _Work:
         return outcome
 
     def _remotely(self, there: There, runs: _Runs) -> Array:
-        """Do as `run`, on other machines."""
+        """As `run`, on other machines."""
         plan, widths, events, done = runs.pair.plan, runs.widths, len(runs.events), 0
         columns = plan.columns if runs.pair.steps is None else 1
         rows = [Rows((1, events), width) if events else Rows((width, columns), None) for width in widths]
@@ -316,7 +312,7 @@ class _Work:
 
 
 def run_blocks(document: str) -> str:
-    """Return the outcomes of some blocks of an audit as text: nobody else has to call it."""
+    """Return the outcomes of some blocks of an audit as text, on another machine."""
 
     def outcomes(common: Any, blocks: range) -> list[Array]:
         pair, first, replicas, seed, events = common
@@ -326,7 +322,7 @@ def run_blocks(document: str) -> str:
 
 
 class _Pilot(NamedTuple):
-    """What the pilot runs of a pair promise: (epsilon, mu), or (mu, mu) without a delta; and by which events."""
+    """The events of a pair, and what its pilot runs promise: (epsilon, mu), or (mu, mu) without a delta."""
 
     pair: Pair
     events: tuple[Event, ...]
@@ -345,7 +341,7 @@ def _pilot(pair: Pair, delta: float | None, number: int, work: _Work) -> _Pilot:
 
 
 def _chosen(pair: Pair, first: Array, second: Array, delta: float | None, setup: Setup) -> _Pilot:
-    """Return the best event for mu, and the best for epsilon in either direction, as far as pilot runs tell."""
+    """Return the best event for mu, and the best for epsilon in either direction, according to pilot runs."""
     pooled = np.unique(np.concatenate([first, second]))
     evenly = np.linspace(0, len(pooled) - 1, _TRIED).astype(np.int64)
     tails = np.geomspace(1, len(pooled), _TRIED).astype(np.int64) - 1  # closer where events are rare
@@ -355,7 +351,7 @@ def _chosen(pair: Pair, first: Array, second: Array, delta: float | None, setup:
     for upwards in (True, False):
         true, false = above if upwards else (1.0 - above[1], 1.0 - above[0])
         epsilons, mus = _promised(true, false, delta, setup)
-        gap = true - false  # where nothing is promised
+        gap = true - false  # decides if no threshold promises anything
         for place in {int(np.argmax(values if values.any() else gap)) for values in (epsilons, mus)}:
             event = Event(upwards, float(thresholds[place]))
             best.append((float(epsilons[place]), float(mus[place]), event))
@@ -367,10 +363,9 @@ def _chosen(pair: Pair, first: Array, second: Array, delta: float | None, setup:
 
 
 def _promised(true: Array, false: Array, delta: float | None, setup: Setup) -> tuple[Array, Array]:
-    """Return the epsilon and the mu that the bounds will give, roughly, where pilot runs had these shares.
+    """Return estimates of the final bounds on epsilon and mu, from these rates in pilot runs.
 
-    The shares are first taken for less telling than they were in the pilot runs, where the best of many may be so by
-    chance.
+    The rates are first replaced by confidence bounds, since the best of many may be good by chance.
     """
     from scipy.special import ndtri
 
@@ -384,7 +379,7 @@ def _promised(true: Array, false: Array, delta: float | None, setup: Setup) -> t
 
 
 def _ends(true: Array, false: Array, runs: int, alpha: float) -> tuple[Array, Array]:
-    """Return the bounds of Clopper and Pearson for shares of so many runs, not rounded, within (0, 1)."""
+    """Return the bounds of Clopper and Pearson for rates in this number of runs, not rounded, within (0, 1)."""
     from scipy.special import betaincinv
 
     hits, misses = np.maximum(true * runs, 1e-9), np.minimum(false * runs, runs - 1e-9)
@@ -392,13 +387,13 @@ def _ends(true: Array, false: Array, runs: int, alpha: float) -> tuple[Array, Ar
 
 
 def _bounded(event: Event, true: int, false: int, setup: Setup, alpha: float) -> Seen:
-    """Return what follows from counts, where each of the two bounds fails with probability at most alpha."""
+    """Return the bounds from counts; each of the two fails with probability at most alpha."""
     tpr = clopper_pearson.lower(true, setup.counted, alpha)
     return Seen(event, true, false, tpr, clopper_pearson.upper(min(false, setup.counted), setup.counted, alpha))
 
 
 def _counted(pair: Pair, events: Sequence[Event], number: int, work: _Work) -> tuple[Seen, ...]:
-    """Return how often the events are seen in runs that were not looked at before."""
+    """Return the counts of the events in fresh runs."""
     setup = work.setup
     first, second = (
         work.run(pair, world, setup.counted, (1, number), events).sum(axis=0).astype(np.int64).tolist()
@@ -412,7 +407,7 @@ def _counted(pair: Pair, events: Sequence[Event], number: int, work: _Work) -> t
 
 
 def to_json(found: Audit, epsilon: float | None, mu: float | None) -> dict[str, Any]:
-    """Return what is reported, JSON types only; beside it the epsilon and the mu that are guaranteed."""
+    """Return the report, JSON types only; ``epsilon`` and ``mu`` are the guaranteed ones."""
     setup, pair = found.setup, found.pair
     return {
         "attack": pair.attack, "others": pair.others, "looks_at": pair.looks_at, "as_released": pair.one_by_one,
@@ -428,6 +423,6 @@ def to_json(found: Audit, epsilon: float | None, mu: float | None) -> dict[str, 
 
 
 def exceeded(found: Audit, epsilon: float | None, mu: float | None) -> bool:
-    """Return whether the runs contradict a guarantee of this epsilon or of this mu."""
+    """Return whether the runs contradict a guarantee of this epsilon or mu."""
     above = found.epsilon is not None and epsilon is not None and found.epsilon > epsilon
     return above or (mu is not None and found.mu > mu)

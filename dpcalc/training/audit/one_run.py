@@ -1,8 +1,8 @@
-"""What the guesses of one run prove: how likely so many right ones are under (epsilon, delta)-privacy, at most.
+"""Audits in one run: the largest probability of this many right guesses under (epsilon, delta)-privacy.
 
-Each of m canaries is in by its own fair coin, and who sees the run guesses r of the coins. With q = e^eps/(1 + e^eps)
-and f(v) = P(Bin(r, q) >= v), the largest probability of v or more right guesses over all runs that are
-(eps, delta)-private for a flip of any one coin is
+Each of m canaries is included by its own fair coin, and an attacker who sees the run guesses r of the coins. With
+q = e^eps/(1 + e^eps) and f(v) = P(Bin(r, q) >= v), the largest probability of v or more right guesses over all runs
+that are (eps, delta)-private for a flip of any one coin is
 
     min(1, f(v) + m delta f(v) (1 - f(v))/(v w(v))),    w the masses of Bin(r, q),    r fixed beforehand,
 
@@ -24,11 +24,11 @@ Array = NDArray[np.float64]
 Cuts = Sequence[tuple[float, float]]
 """Points (epsilon, delta) of a privacy profile, in both orders."""
 
-LARGEST = 30.0  # no epsilon is looked at beyond: a guess is then right but for 1e-13
-_HALVINGS = 60  # an interval of this length has then shrunk below the spacing of doubles
+LARGEST = 30.0  # the largest epsilon that is tried: a guess is then wrong with probability 1e-13
+_HALVINGS = 60  # they shrink such an interval below the spacing of doubles
 _STEPS = (0.02, 1.02)  # of the grid of the walk: even up to 1, then by this factor
-MOST_IN_PROGRAMME = 200  # guesses; a programme of more takes more than half a second
-MOST_IN_WALK = 4000  # guesses: a step of the walk then takes some hundredths of a second
+MOST_IN_PROGRAMME = 200  # guesses; a linear programme for more takes over half a second
+MOST_IN_WALK = 4000  # guesses; a step of the walk for these takes some hundredths of a second
 
 
 def _right(epsilon: float) -> float:
@@ -37,7 +37,7 @@ def _right(epsilon: float) -> float:
 
 
 def p_value(correct: int, guesses: int, canaries: int, epsilon: float, delta: float) -> float:
-    """Return the largest probability of so many right guesses, of as many as were fixed beforehand.
+    """Return the largest probability of ``correct`` or more right guesses; the number of guesses is fixed beforehand.
 
     Args:
         correct, guesses, canaries: 0 <= v <= r <= m, r >= 1.
@@ -59,14 +59,14 @@ def p_value(correct: int, guesses: int, canaries: int, epsilon: float, delta: fl
 
 
 def epsilon_lower(correct: int, guesses: int, canaries: int, delta: float, alpha: float) -> float:
-    """Return the largest epsilon whose p-value is at most alpha, rounded down; 0 where there is none."""
+    """Return the largest epsilon with a p-value of at most alpha, rounded down; 0 where there is none."""
     return largest(lambda epsilon: p_value(correct, guesses, canaries, epsilon, delta), alpha, LARGEST)
 
 
 def largest(
     p: Callable[[float], float], alpha: float, most: float, halvings: int = _HALVINGS, least: float = 0.0
 ) -> float:
-    """Return where a p-value that rises reaches alpha, rounded down; ``least`` if it starts above, or ``most``.
+    """Return where an increasing p-value reaches alpha, rounded down; ``least`` if it starts above, or ``most``.
 
     >>> largest(lambda x: x / 10.0, 0.05, 30.0)
     0.5
@@ -82,17 +82,17 @@ def largest(
     return low
 
 
-# --- all numbers of guesses at once ----------------------------------------------------------------------------------
+# --- several numbers of guesses at once ------------------------------------------------------------------------------
 
 
 def walk_p_value(correct: Sequence[int], guesses: Sequence[int], canaries: int, epsilon: float, delta: float) -> float:
-    """Return a bound on the probability that right guesses are as many, of some of the numbers of guesses.
+    """Return a bound on the probability of right guesses as extreme as these at any of several numbers of guesses.
 
-    The numbers are fixed beforehand; the guesses come the most confident first. It need not rise with epsilon.
+    The numbers are fixed beforehand; the most confident guesses come first. The bound need not increase with epsilon.
 
     Args:
-        correct: right ones of the first guesses, of each number.
-        guesses: increasing.
+        correct: the right ones among the first guesses, for each number.
+        guesses: the numbers, increasing.
         canaries, epsilon, delta: as in `p_value`.
     """
     chance = _right(epsilon)
@@ -101,10 +101,10 @@ def walk_p_value(correct: Sequence[int], guesses: Sequence[int], canaries: int, 
     law, reached, before = np.ones(1), 0.0, 0
     for number, tail in zip(guesses, tails, strict=True):
         law = np.convolve(law, np.exp(binomial.log_masses(number - before, chance)))
-        as_rare = tail <= least * (1.0 + 1e-9)  # more than rounding: the event may only grow
+        as_rare = tail <= least * (1.0 + 1e-9)  # rounding may only enlarge the event
         reached, before = reached + float(law[as_rare].sum()), number
         law[as_rare] = 0.0
-    # A sum of positive terms errs by a unit of roundoff a term, a mass by some 64 of its logarithm.
+    # A sum of positive terms errs by one unit of roundoff per term, a mass by about 64 units of its logarithm.
     error = UNIT * (8.0 * guesses[-1] + 4096.0)
     return min(1.0, reached * (1.0 + error) + up((1.0 - chance) * canaries * delta, 8.0))
 
@@ -123,7 +123,7 @@ def walk_epsilon_lower(
 
 
 def _tails(guesses: int, chance: float) -> Array:
-    """Return P(Bin(r, q) >= k) for k = 0, ..., r, as summed."""
+    """Return P(Bin(r, q) >= k) for k = 0, ..., r, not rounded up."""
     tails: Array = np.exp(binomial.log_masses(guesses, chance))[::-1].cumsum()[::-1]
     return tails
 
@@ -132,14 +132,14 @@ def _tails(guesses: int, chance: float) -> Array:
 
 
 def curve_p_value(correct: int, guesses: int, canaries: int, cuts: Cuts, *, joint: bool = True) -> float:
-    """Return a bound on the probability of so many right guesses for all runs with a privacy profile.
+    """Return a bound on the probability of ``correct`` or more right guesses for all runs with a privacy profile.
 
-    It is the least over the points, and over all of them at once by a linear programme where the guesses are few.
+    It is the least of the bounds at single points, and of a linear programme for all points if there are few guesses.
 
     Args:
         correct, guesses, canaries: as in `p_value`.
         cuts: points of the profile.
-        joint: whether to look at all points at once.
+        joint: whether to use the linear programme.
     """
     alone = min(p_value(correct, guesses, canaries, epsilon, delta) for epsilon, delta in cuts)
     if not joint or guesses > MOST_IN_PROGRAMME or correct == 0:
@@ -148,11 +148,11 @@ def curve_p_value(correct: int, guesses: int, canaries: int, cuts: Cuts, *, join
 
 
 def _programme(correct: int, guesses: int, canaries: int, cuts: Cuts) -> float:
-    """Return the largest P(V >= v) over laws h of V that no flip of a coin tells apart by more than the cuts.
+    """Return a bound on P(V >= v) over distributions h of V that satisfy all cuts for a flip of any coin.
 
-    For each cut, sum_k (k h_k - g (r-k+1) h_(k-1))_+ is at most m delta; the terms of right guesses that become wrong
-    are 0 where the maximum is, and left out. Whatever the solver returns, its multipliers, put into their domain, give
-    a bound by weak duality.
+    For each cut, with g = e^epsilon, sum_k (k h_k - g (r-k+1) h_(k-1))_+ is at most m delta. The terms of right guesses
+    that become wrong are 0 at the maximum, and left out. Whatever the solver returns, its multipliers, projected onto
+    their domain, give a bound by weak duality.
     """
     from scipy import sparse
     from scipy.optimize import linprog

@@ -1,9 +1,9 @@
-"""Lower bounds on epsilon and mu from scores of canaries that somebody else computed.
+"""Lower bounds on epsilon and mu from scores of canaries, which come from elsewhere.
 
-Independent runs, with the canary and without: the threshold is the j-th largest score of one side, beyond which that
-side has a rate with a beta law, and given it the hits of the other side are binomial. One run,
-each canary in by its own fair coin: right guesses are bounded by `dpcalc.training.audit.one_run`. How many bounds are
-looked at is fixed by the number of scores alone, and they hold together with the confidence (docs/method.md).
+From independent runs, with the canary and without: the threshold is the j-th largest score of one side. That side's
+rate beyond it has a beta distribution, and given the rate the hits of the other side are binomial. From one run, with
+each canary included by its own fair coin: `dpcalc.training.audit.one_run` bounds the number of right guesses. The
+number of bounds depends on the number of scores alone, and all hold together with the confidence (docs/method.md).
 """
 
 from __future__ import annotations
@@ -33,33 +33,33 @@ Curve = Callable[[Array], Array]
 """From the probability of an event on one side to the largest on the other."""
 
 _BYTES = 1 << 28  # of a file: some millions of scores
-_MOST_CUT = 700.0  # e^epsilon is a double up to there; no scores contradict a guarantee beyond
+_MOST_CUT = 700.0  # e^epsilon is a double up to here; no scores contradict a larger guarantee
 _MOST = 5_000_000  # scores
-_CORNERS = 60  # of the curve of the scores themselves
-_MOST_MU = 20.0  # no mu is looked at beyond
-_CUTS = 25  # of a Gaussian curve: of 60 the p-value is some 0.003 less
-_PROGRAMMES = 8  # halvings of the interval of mu by linear programmes: to a thousandth of it
-_OF_EPSILON = 0.9  # of alpha: for epsilon of one run, beside mu and the curve
-_HALVINGS = 25  # of the interval of mu: to some 1e-6
-_SURE = 0.5  # of alpha: the walk takes less than m delta off alpha, and is used where that is at most this part
-_SHOWN = 0.25  # of alpha: for the bounds on the rates of each event, which are drawn
+_CORNERS = 60  # of the empirical ROC curve
+_MOST_MU = 20.0  # the largest mu that is tried
+_CUTS = 25  # points of a Gaussian curve; with 60 the p-value falls by about 0.003
+_PROGRAMMES = 8  # halvings of the interval of mu by linear programmes, to about a thousandth of mu
+_OF_EPSILON = 0.9  # of alpha: for epsilon from one run; the rest is for mu and the curve
+_HALVINGS = 25  # of the interval of mu, to about 1e-6
+_SURE = 0.5  # of alpha: the walk costs less than m delta of alpha, and is used if that is at most this share
+_SHOWN = 0.25  # of alpha: for the bounds on the rates of each event, which are plotted
 _CELLS, _DEEPEST = 641, 40.0  # of the law of a rate: its tail falls by 2^(-1/16) from cell to cell, down to 2^-40
-_ERROR = 1e-9  # far more than an incomplete beta function errs by
-_NUMBERS = 24  # of guesses that the walk looks at
+_ERROR = 1e-9  # far above the error of an incomplete beta function
+_NUMBERS = 24  # the numbers of guesses in the walk
 IN, OUT = ("1", "in", "true", "member", "yes"), ("0", "out", "false", "non-member", "no")
-"""What a cell may say of a canary."""
+"""The accepted words for canaries that were in and out."""
 
 
 class Scores(NamedTuple):
-    """Scores of canaries, larger where a canary seems to be in.
+    """Scores of canaries; a larger score suggests that the canary was in.
 
     Attributes:
         name: of their file.
         inside, outside: of canaries that were in and out, shape (n,) each.
-        one_run: whether all are of one run, each canary in by its own fair coin.
-        threshold: one that was fixed before the scores were looked at; None: those at ranks 1, 2, 4, ...
-        guesses: of one run, how many coins are guessed, fixed beforehand; None: all numbers, or a tenth.
-        confidence: with which all bounds hold together.
+        one_run: whether all scores come from one run, with each canary included by its own fair coin.
+        threshold: fixed before the scores were looked at; None: the scores at ranks 1, 2, 4, ...
+        guesses: for one run, the number of guessed coins, fixed beforehand; None: several numbers, or a tenth.
+        confidence: the probability that all bounds hold.
         seed: of the order of equal scores.
     """
 
@@ -73,10 +73,10 @@ class Scores(NamedTuple):
     seed: int = 0
 
     def prove(self, delta: float | None, cuts: Cuts) -> Proved:
-        """Return what the scores prove.
+        """Return the bounds that the scores prove.
 
         Args:
-            delta: at which epsilon is bounded; None where it is not.
+            delta: at which epsilon is bounded; None for no bound on epsilon.
             cuts: points (epsilon, delta) of the guarantee.
         """
         alpha = down(1.0 - self.confidence, 4.0)
@@ -92,7 +92,7 @@ class Scores(NamedTuple):
         return Proved("threshold", epsilon, max(one.mu() for one in seen), beyond > 0.0, tuple(seen), ())
 
     def _at_ranks(self, delta: float | None, cuts: Cuts, alpha: float) -> Proved:
-        """Return what is proved at thresholds that are scores of the side for which the event is rare."""
+        """Return the bounds at thresholds that are scores of the side on which the event is rare."""
         inside, outside = self._in_order()
         ways = (True, inside, outside, self.outside), (False, -outside, -inside, self.inside)
         looks = [look for upwards, *sides in ways for look in _looks(upwards, *sides)]
@@ -103,7 +103,7 @@ class Scores(NamedTuple):
         return Proved("order statistics", epsilon, mu, refuted, tuple(look.seen(shown) for look in looks), ())
 
     def _in_order(self) -> tuple[Array, Array]:
-        """Return the places of both sides in the order of all scores, equal ones in random order."""
+        """Return the ranks of both sides' scores among all scores, with ties in random order."""
         scores = np.concatenate((self.inside, self.outside))
         coins = np.random.default_rng(self.seed).random(len(scores))
         places = np.empty(len(scores))
@@ -120,7 +120,7 @@ class Scores(NamedTuple):
         return found
 
     def _of_one_run(self, delta: float | None, cuts: Cuts, alpha: float) -> Proved:
-        """Return what guesses of the coins prove: epsilon with most of alpha, mu and the curve with the rest."""
+        """Return the bounds from guesses of the coins: epsilon with most of alpha, mu and the curve with the rest."""
         right = self._right_guesses()
         canaries, at = len(right), delta or 0.0
         of_epsilon, rest = (0.0, alpha) if delta is None else (_OF_EPSILON * alpha, (1.0 - _OF_EPSILON) * alpha)
@@ -140,7 +140,7 @@ class Scores(NamedTuple):
         return Proved(method, epsilon, mu, refuted, (), tuple(zip(numbers, correct, strict=True)))
 
     def _right_guesses(self) -> NDArray[np.bool_]:
-        """Return which guesses are right, the most confident first; no choice looks at who is in."""
+        """Return which guesses are right, the most confident first; the guesses do not depend on the coins."""
         scores = np.concatenate((self.inside, self.outside))
         coins = np.arange(len(scores)) < len(self.inside)
         mixed = np.random.default_rng(self.seed).permutation(len(scores))  # the file may list all of one side first
@@ -151,7 +151,7 @@ class Scores(NamedTuple):
         return right
 
     def roc(self) -> list[tuple[float, float]]:
-        """Return (false, true) positives of thresholds on the scores themselves, without confidence."""
+        """Return the empirical (false, true) positive rates of thresholds, without confidence bounds."""
         pooled = np.unique(np.concatenate((self.inside, self.outside)))
         places = np.unique(np.geomspace(1, len(pooled), _CORNERS).astype(np.int64))
         rates = [[float(np.mean(side >= pooled[-k])) for side in (self.outside, self.inside)] for k in places]
@@ -159,15 +159,15 @@ class Scores(NamedTuple):
 
 
 class Proved(NamedTuple):
-    """What scores prove.
+    """The bounds that scores prove.
 
     Attributes:
-        method: how.
-        epsilon: at least, at the delta asked; None without one.
-        mu: at least, if the run is Gaussian private for some mu.
-        refuted: whether the guarantee is contradicted at one of its other points.
-        seen: events, of independent runs.
-        guessed: (guesses, right ones), of one run.
+        method: in words.
+        epsilon: a lower bound at the given delta; None without a delta.
+        mu: a lower bound, if the run is Gaussian private for some mu.
+        refuted: whether the scores contradict the guarantee at one of its points.
+        seen: the events, for independent runs.
+        guessed: (guesses, right ones), for one run.
     """
 
     method: str
@@ -183,7 +183,7 @@ class Proved(NamedTuple):
         return above or self.refuted or (mu is not None and self.mu > mu)
 
     def to_json(self, scores: Scores, delta: float | None, epsilon: float | None, mu: float | None) -> dict[str, Any]:
-        """Return what is reported, JSON types only; beside it the epsilon and the mu that are guaranteed."""
+        """Return the report, JSON types only; ``epsilon`` and ``mu`` are the guaranteed ones."""
         sides = len(scores.inside), len(scores.outside)
         return {
             "attack": "scores", "others": scores.name, "looks_at": self.method, "as_released": False,
@@ -200,14 +200,14 @@ class Proved(NamedTuple):
 
 
 class Look(NamedTuple):
-    """How many scores of one side are beyond the j-th one of the other.
+    """The scores of one side beyond the j-th score of the other.
 
     Attributes:
-        event: what is looked for.
-        hits, of: scores of the side that it speaks for beyond the threshold, and all of them.
-        rank, others: j, and the scores of the side that the threshold is one of.
-        rates: of the event on that side, as numbers of a grid; their law is Beta(j, others - j + 1).
-        masses: of the cells between them; the last one is beyond.
+        event: the event.
+        hits, of: the numbers of scores of the first side: beyond the threshold, and in all.
+        rank, others: j, and the number of scores of the other side, which the threshold belongs to.
+        rates: a grid for the rate of the event on the other side, whose law is Beta(j, others - j + 1).
+        masses: of the cells between grid points; the last cell is beyond the grid.
     """
 
     event: Event
@@ -219,10 +219,10 @@ class Look(NamedTuple):
     masses: Array
 
     def p_value(self, curve: Curve) -> float:
-        """Return a bound on the probability of so many hits, for all runs below a curve.
+        """Return a bound on the probability of this many hits or more, for all runs below a curve.
 
-        Given its rate on the one side, the event has at most the probability that the curve says on the other, where
-        hits are binomial; every cell of rates counts with its largest.
+        Given its rate on the other side, the event has at most the probability of the curve on the first, where hits
+        are binomial. Every cell counts with its largest rate.
         """
         from scipy.special import betainc
 
@@ -233,12 +233,12 @@ class Look(NamedTuple):
         return float(self.masses[:-1] @ tails + self.masses[-1]) * (1.0 + _ERROR) + _ERROR
 
     def seen(self, alpha: float) -> Seen:
-        """Return bounds on the two probabilities, each of which fails with probability at most alpha."""
+        """Return bounds on the two probabilities; each fails with probability at most alpha."""
         return _seen(self.event, self.hits, self.of, self.rank - 1, self.rank - 1, self.others, alpha)
 
 
 def _looks(upwards: bool, first: Array, second: Array, scores: Array) -> list[Look]:
-    """Return what is seen beyond ranks 1, 2, 4, ... of the second side; all by the place of a score among all."""
+    """Return the looks at ranks 1, 2, 4, ... of the second side; both sides are given as ranks among all scores."""
     from scipy.special import betainc, betaincinv
 
     order = np.argsort(-second)
@@ -255,7 +255,7 @@ def _looks(upwards: bool, first: Array, second: Array, scores: Array) -> list[Lo
 
 
 def _best(looks: Sequence[Look], curve_of: Callable[[float], Curve], alpha: float, most: float) -> float:
-    """Return the largest epsilon, or mu, that a look refutes at the level alpha, rounded down; 0 where none does."""
+    """Return the largest epsilon, or mu, that a look refutes at level alpha, rounded down; 0 where none does."""
     best = 0.0
     for look in looks:
         if look.p_value(curve_of(best)) <= alpha:
@@ -268,7 +268,7 @@ def _p_at(look: Look, curve_of: Callable[[float], Curve], value: float) -> float
 
 
 def _below(cuts: Cuts) -> Curve:
-    """Return the curve of points of a profile: the least of e^epsilon q + delta."""
+    """Return the curve of some points of a profile: the least of e^epsilon q + delta."""
     return lambda rates: np.min([math.exp(e) * rates + delta for e, delta in cuts], axis=0)
 
 
@@ -280,18 +280,18 @@ def _of_gaussian(mu: float) -> Curve:
 
 
 def _seen(event: Event, hits: int, of: int, false: int, most: int, others: int, alpha: float) -> Seen:
-    """Return what counts say, where each of the two bounds fails with probability at most alpha."""
+    """Return the bounds from counts; each of the two fails with probability at most alpha."""
     tpr = clopper_pearson.sharp_lower(hits, of, alpha)
     return Seen(event, hits, false, tpr, clopper_pearson.sharp_upper(most, others, alpha))
 
 
 def _excess(seen: Seen, cuts: Cuts) -> float:
-    """Return by how much an event is more probable than the guarantee allows, rounded down; 0 where it is not."""
+    """Return by how much an event's probability exceeds the guarantee's bound, rounded down; 0 where it does not."""
     return max(max(0.0, seen.tpr - up(math.exp(e) * seen.fpr + delta, 8.0)) for e, delta in cuts)
 
 
 def _mu_of_one_run(correct: int, guesses: int, canaries: int, alpha: float) -> float:
-    """Return what mu is at least: by single points of the profile, and from there by all of them at once."""
+    """Return a lower bound on mu: by single points of the profile, then improved by all of them at once."""
 
     def p(mu: float, *, joint: bool = False) -> float:
         return one_run.curve_p_value(correct, guesses, canaries, _gaussian(mu), joint=joint)
@@ -306,22 +306,18 @@ def _gaussian(mu: float) -> Cuts:
     """Return points of the profile of a Gaussian mechanism."""
     if mu == 0.0:
         return [(0.0, 0.0)]
-    farthest = min(one_run.LARGEST, mu * (0.5 * mu + 4.0) + 4.0)  # at mu 1 up to 8.5
+    farthest = min(one_run.LARGEST, mu * (0.5 * mu + 4.0) + 4.0)  # 8.5 at mu = 1
     return [(e, math.exp(gaussian.log_delta(mu=mu, epsilon=e))) for e in np.linspace(0.0, farthest, _CUTS).tolist()]
 
 
 def _numbers(canaries: int) -> list[int]:
-    """Return the numbers of guesses that are looked at, up to half the canaries."""
+    """Return the numbers of guesses in the walk, up to half the canaries."""
     most = min(max(1, canaries // 2), one_run.MOST_IN_WALK)
     return [int(number) for number in np.unique(np.geomspace(min(10, most), most, _NUMBERS).astype(np.int64))]
 
 
 def refuse_one_way(adjacency: Adjacency | None) -> None:
-    """Refuse a guarantee in one direction: the scores are looked at in both.
-
-    Raises:
-        SpecError: it is one.
-    """
+    """Raise SpecError for a guarantee in one direction, since scores are used in both."""
     if adjacency in (Adjacency.ADD, Adjacency.REMOVE):
         raise SpecError(
             f"scores are looked at in both directions, and the guarantee is for adjacency {adjacency}",
@@ -332,10 +328,10 @@ def refuse_one_way(adjacency: Adjacency | None) -> None:
 def scores_of(
     path: str | None, setup: Setup, *, one_run: bool, threshold: float | None, guesses: int | None
 ) -> Scores | None:
-    """Return the scores of a file with what is said of them; None where there is none.
+    """Return the scores of a file with their options; None without a file.
 
     Raises:
-        SpecError: they cannot be read, or what is said of them contradicts itself.
+        SpecError: they cannot be read, or the options contradict each other.
     """
     if path is None:
         if one_run or threshold is not None or guesses is not None:
@@ -359,7 +355,7 @@ def read_scores(path: str) -> tuple[Array, Array]:
             scores each, the shorter one ending in empty cells.
 
     Raises:
-        SpecError: it is no such file, a score is no finite number, or a side has none.
+        SpecError: the file has another form, a score is not finite, or a side has no scores.
     """
     shown = shown_path(path)
     with opened(path) as stream:

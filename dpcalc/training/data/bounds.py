@@ -1,4 +1,4 @@
-"""Records within their bounds: what becomes of a record depends on it and on public rules alone."""
+"""Records within their bounds; the result for a record depends on it and on public rules alone."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from dpcalc.training.data.tables import Table, empty
 
 Array = NDArray[np.float64]
 
-_BLOCK = 1 << 18  # cells looked at together
-_COLUMNS = 1 << 13  # whose squares are added at once: numpy's buffer
-_TINY = 1e-140  # of a bound: the squares of smaller ones lose their digits
-_LARGE = 1e150  # of the bounds: squares of larger ones are no doubles
-_USUAL = 1e-200, 1e280  # of a row's square, which is then as exact as a sum can be
-_ROOM = 1e-12  # by which clipped rows stay below their bound: more than rounding adds
+_BLOCK = 1 << 18  # cells of a block
+_COLUMNS = 1 << 13  # numpy's buffer: squares of this many columns are summed at once
+_TINY = 1e-140  # the least bound: squares of smaller ones lose their digits
+_LARGE = 1e150  # the largest bound: squares of larger ones overflow
+_USUAL = 1e-200, 1e280  # in this range, sums of squares neither over- nor underflow
+_ROOM = 1e-12  # relative room between clipped rows and their bound: more than the rounding error
 
 
 class Prepared(NamedTuple):
@@ -30,8 +30,8 @@ class Prepared(NamedTuple):
     Attributes:
         features: shape (n, d), C-contiguous; |x| <= feature_bound in every row.
         labels: shape (n,).
-        counts: rows_clipped, labels_clipped (shortened) and unreadable (cells that are no finite number): known from
-            the records, and covered by no guarantee.
+        counts: rows_clipped, labels_clipped and unreadable (cells without a finite number): they depend on the records,
+            and no guarantee covers them.
     """
 
     features: Array
@@ -46,7 +46,7 @@ class Prepared(NamedTuple):
 
 
 def blocks(rows: int, columns: int, cells: int = _BLOCK) -> Iterator[slice]:
-    """Yield which rows of a table are looked at together: so many cells at most, or one row."""
+    """Yield the rows of a table in blocks of at most this many cells, or one row."""
     step = max(1, cells // max(1, columns))
     return (slice(first, min(first + step, rows)) for first in range(0, rows, step))
 
@@ -67,26 +67,26 @@ def prepared(
 
     1. With ranges, every number is mapped affinely, and the target too if it has a range; a column of words becomes a
        column for each of its levels (see `encode`).
-    2. What is no finite number is 0 (so that a mapped value is the middle of its range), unless the ranges say what
-       stands for it.
-    3. Rows longer than B are shortened to it: x min(1, B/|x|). With an intercept, a constant column of b B is appended,
-       and rows are shortened to sqrt(1 - b^2) B (in the 1-norm, (1 - b) B), so that whole rows are within B.
-    4. Labels of a classification are +1 where the target is above 0, else -1; others are cut to
+    2. A cell without a finite number becomes 0, which is the middle of a mapped range, unless the ranges define a
+       replacement.
+    3. Rows longer than B are scaled down to B: x min(1, B/|x|). With an intercept, a constant column of b B is
+       appended, and the rest of a row is scaled down to sqrt(1 - b^2) B (in the 1-norm, (1 - b) B).
+    4. Labels of two classes are +1 where the target is above 0, else -1; others are clipped to
        [-label_bound, label_bound].
 
     Args:
         table: as read.
         feature_bound: B > 0.
-        label_bound: Y >= 0, or None for no cut.
+        label_bound: Y >= 0, or None for no clipping.
         signed: whether labels are to be +1 and -1.
         ranges: the affine map.
         intercept: whether to append the constant column.
-        share: b, 0 < b < 1; by default as much as the features may have: see `intercept_of`.
+        share: b, 0 < b < 1; by default the constant is as large as the bound on the rest: see `intercept_of`.
         norm: 1 or 2, of rows.
-        uncentred: whether rows are shortened to B although a constant column follows: they are centred later.
+        uncentred: whether rows are scaled down to B despite a constant column, since they are centred later.
 
     Raises:
-        SpecError: rows or labels of such a size cannot be computed with in double precision.
+        SpecError: the bounds are too small or too large for double precision.
     """
     bounds = {"feature_bound": feature_bound, **({} if label_bound is None else {"label_bound": label_bound})}
     for name, most in bounds.items():
@@ -99,11 +99,11 @@ def prepared(
     rule = _Bounds(width_of(table, ranges), rest, constant, label_bound, signed, ranges, norm)
     cells = table.cells
     n, kept = len(cells), rule.columns
-    # Rows are written over those before them, but for levels, which take more room.
+    # Rows overwrite those before them, except with levels, which need more memory.
     flat = (cells if kept <= cells.shape[1] else empty("the table with its levels", n, kept)).reshape(-1)
     labels = new_table("the labels", n, 1)[:, 0]
     counts = dict.fromkeys(("rows_clipped", "labels_clipped", "unreadable"), 0)
-    for rows in blocks(n, rule.width, _BLOCK // 4):  # which takes some copies
+    for rows in blocks(n, rule.width, _BLOCK // 4):  # smaller blocks, since each is copied several times
         x, labels[rows], more = rule.kept(cells[rows])
         flat[rows.start * kept : rows.stop * kept] = x.reshape(-1)
         counts = {name: count + more[name] for name, count in counts.items()}
@@ -111,13 +111,13 @@ def prepared(
 
 
 class Centre(NamedTuple):
-    """What becomes of a row that was mapped and shortened; it depends on released numbers and on that row alone.
+    """The centring of rows that are mapped and bounded; it uses released numbers and the row alone.
 
     Attributes:
         shift: m, shape (d,).
         scale: s, from 0.02 to 1.
-        rest: the length to which a row is then shortened, the constant column apart.
-        constant: what that column holds.
+        rest: centred rows, without the constant column, are scaled down to this length.
+        constant: the value of that column.
     """
 
     shift: Array
@@ -137,13 +137,13 @@ class Centre(NamedTuple):
 
 
 class _Bounds(NamedTuple):
-    """How a raw record is brought within its bounds: see `prepared`. What becomes of it depends on it alone.
+    """The bounds of `prepared`, applied to each raw record by itself.
 
     Attributes:
         width: of a row with its levels and the target.
-        rest: the length to which rows are shortened, the constant column apart.
-        constant: what that holds; 0 where there is none.
-        label_bound, signed, ranges, norm: as there.
+        rest: rows, without the constant column, are scaled down to this length.
+        constant: the value of that column; 0 where there is none.
+        label_bound, signed, ranges, norm: as in `prepared`.
     """
 
     width: int
@@ -156,7 +156,7 @@ class _Bounds(NamedTuple):
 
     @property
     def columns(self) -> int:
-        """How many features there are, the constant one included."""
+        """The number of features, with the constant one."""
         return self.width - (not self.constant)
 
     def kept(self, cells: Array) -> Prepared:
@@ -195,18 +195,18 @@ def width_of(table: Table, ranges: Ranges | None) -> int:
 
 
 def intercept_of(feature_bound: float, norm: int = 2) -> float:
-    """Return the constant that an intercept's column holds."""
+    """Return the default value of an intercept's column: the rest of a row may then be as long."""
     return feature_bound / (2.0 if norm == 1 else 2.0**0.5)
 
 
 def rest_of(feature_bound: float, constant: float, norm: int = 2) -> float:
-    """Return the length that a row may have beside a constant column, so that the whole is within the bound."""
+    """Return the largest length of a row beside a constant column, so that the whole is within the bound."""
     b = constant / feature_bound
     return feature_bound * (1.0 - b if norm == 1 else math.sqrt((1.0 - b) * (1.0 + b)))
 
 
 def lengths(x: Array, norm: int) -> Array:
-    """Return the 1- or 2-norms of rows, also where squares would leave the range of a double."""
+    """Return the 1- or 2-norms of rows, without over- or underflow of squares."""
     if norm == 1:
         return np.asarray(np.abs(x).sum(axis=1))
     squares = row_squares(x)
@@ -222,9 +222,10 @@ def lengths(x: Array, norm: int) -> Array:
 
 
 def row_squares(x: Array) -> Array:
-    """Return the sums of squares of rows, shape (m,), each the same in every bit whatever other rows are there.
+    """Return the sums of squares of rows, shape (m,), each independent of the other rows, bit for bit.
 
-    numpy sums what is longer than its buffer in another order where there is one row. The blocks fit it.
+    numpy's order of summation changes with the number of rows if they are longer than its buffer. Blocks of columns fit
+    the buffer.
     """
     if x.strides[1] != x.itemsize:
         x = np.ascontiguousarray(x)
@@ -236,7 +237,7 @@ def row_squares(x: Array) -> Array:
 
 
 def shorten(x: Array, size: Array, most: float) -> None:
-    """Shorten rows that are longer than ``most`` to that, in place.
+    """Scale rows longer than ``most`` down to it, in place.
 
     Args:
         x: shape (m, d).
@@ -245,7 +246,7 @@ def shorten(x: Array, size: Array, most: float) -> None:
     """
     outside = size > most
     far = outside & ~((size <= _LARGE) & (most >= 1.0 / _LARGE))
-    if far.any():  # first to norm 1: the ratio of the two may be no normal double, and then far off
+    if far.any():  # first to norm 1, since the ratio may be subnormal and inaccurate
         x[far] = x[far] / size[far, np.newaxis] * most
         outside &= ~far
     if outside.any():
@@ -253,12 +254,12 @@ def shorten(x: Array, size: Array, most: float) -> None:
 
 
 def aside_count(n: int, fraction: float) -> int:
-    """Return how many of n records are set aside."""
+    """Return the number of test records among n."""
     return 0 if fraction == 0.0 else max(1, round(fraction * n))
 
 
 def split(data: Prepared, fraction: float, generator: np.random.Generator) -> tuple[Prepared, Prepared | None]:
-    """Return training and test records: a uniformly random set of ``fraction`` of them is set aside.
+    """Return training and test records; the latter are a uniformly random ``fraction`` of all.
 
     The training records keep their order, and the memory of ``data``.
 
@@ -282,7 +283,7 @@ def split(data: Prepared, fraction: float, generator: np.random.Generator) -> tu
 
 
 def _taken(rows: Array, chosen: NDArray[np.bool_], out: Array) -> Array:
-    """Return some rows, in their order, in memory that may be that of the rows."""
+    """Return the chosen rows, in their order, in ``out``, which may be the memory of the rows."""
     count = 0
     for some in blocks(*rows.shape):
         block = rows[some][chosen[some]]

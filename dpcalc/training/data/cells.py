@@ -1,7 +1,7 @@
-"""What a cell means, by rules that are fixed before a record is read.
+"""The meaning of cells, by rules that are fixed before a record is read.
 
-A record is never refused: a refusal would tell a table from one that differs in that record. Whatever stands in a cell
-means a number or nan, which is "no finite number"; what becomes of a record depends on that record alone.
+A record is never refused, since a refusal would reveal something about it. Every cell becomes a finite number or nan,
+and how a record is read depends on that record alone.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from dpcalc.model.parameter import check
 
 Array = NDArray[np.float64]
 
-NUMERIC = "fiub"  # kinds of numpy's types: floats, whole numbers with and without a sign, and booleans
+NUMERIC = "fiub"  # kinds of numpy's types: floats, signed and unsigned integers, and booleans
 _NAN = float("nan")
 _SHOWN = 8  # classes that are listed
 MAX_CLASSES = 1000
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?", re.ASCII)
-_MISSING = ["", "?", "-", "NA", "N/A", "NaN", "None", "nan", "null"]  # in columns of numbers: none of them is one
+_MISSING = ["", "?", "-", "NA", "N/A", "NaN", "None", "nan", "null"]  # missing values in columns of numbers
 _PLAIN = bytes({*range(0x20, 0x7F), 0x09, 0x0A} - {0x22})  # a quotation mark may change where a cell ends
 
 
 def number(cell: str) -> float:
-    """Return the finite number that a cell holds, or nan."""
+    """Return the finite number in a cell, or nan."""
     text = cell.strip()
     value = float(text) if _NUMBER.fullmatch(text) else _NAN
     return value if abs(value) < float("inf") else _NAN
@@ -43,7 +43,7 @@ _declared = lru_cache(maxsize=1 << 12)(number)
 
 
 def _case(*labels: str) -> str:
-    """Return that a label spelled otherwise is another one, where there are letters."""
+    """Return the remark that case matters, if a label has letters."""
     return " (case matters)" if any(label.lower() != label.upper() for label in labels) else ""
 
 
@@ -53,7 +53,7 @@ class Labels(NamedTuple):
     Attributes:
         positive: the label that counts as +1, as a text or as a number; every other cell counts as -1. None: finite
             numbers above 0 count as +1, everything else as -1.
-        negative: the name of what counts as -1, if it has one; the rule is the same without.
+        negative: the name of the other label, if it has one; it does not change the rule.
     """
 
     positive: str | None = None
@@ -72,7 +72,7 @@ class Labels(NamedTuple):
         return f"{self.positive!r} counts as +1, everything else as -1{_case(self.positive)}"
 
     def code(self, cell: str) -> float:
-        """Return +1 or -1 for a cell where a label is named, else its number."""
+        """Return +1 or -1 for a cell if a label is named, else its number."""
         if self.positive is None:
             return number(cell)
         return 1.0 if cell.strip() == self.positive or number(cell) == _declared(self.positive) else -1.0
@@ -86,7 +86,7 @@ class Labels(NamedTuple):
 
 
 class Classes(NamedTuple):
-    """The rule by which a target's cells become the places of several classes; what is none of them is the first.
+    """The rule by which a target's cells become the places of several classes; other cells count as the first class.
 
     Attributes:
         names: of the classes, as texts or as numbers, in order; all different.
@@ -122,7 +122,7 @@ class Levels(NamedTuple):
 
     Attributes:
         levels: as texts or as numbers, in order; every other cell has no place.
-        missing: the level that an empty cell counts as, if one is named.
+        missing: the level of an empty cell, if one is named.
     """
 
     levels: tuple[str, ...]
@@ -160,10 +160,10 @@ NUMBERS = Labels()
 
 
 def declared(labels: Sequence[str] | str | None, positive: str | None) -> Labels | Classes:
-    """Return the rule that the user states: two labels, of which the second counts as +1, or that one alone; or more.
+    """Return the user's rule: two labels, the second of which counts as +1; the positive label alone; or more labels.
 
     Raises:
-        SpecError: both are given, or the labels are not at least two that differ.
+        SpecError: both arguments are given, or the labels are not at least two that differ.
     """
     if labels is None:
         return Labels(None if positive is None else positive.strip())
@@ -173,7 +173,7 @@ def declared(labels: Sequence[str] | str | None, positive: str | None) -> Labels
     if len(names) == 1 and "\n" not in names[0]:
         names = next(csv.reader(names), [])
     names = [name.strip() for name in names]
-    # Numbers that are written differently are one label; nan is none.
+    # Numbers that are written differently are the same label; nan is no number.
     values = [value for value in map(number, names) if not math.isnan(value)]
     if 2 <= len(names) <= MAX_CLASSES and len(set(names)) == len(names) and len(set(values)) == len(values):
         return Labels(names[1], names[0]) if len(names) == 2 else Classes(tuple(names))
@@ -188,10 +188,11 @@ def as_classes(rule: Labels | Classes, given: Any) -> Classes:
 
     Args:
         rule: as declared.
-        given: K, or None where it is not given. Without a declared label the classes are then 0 to K - 1.
+        given: K, or None where it is not given. With K and no declared label, the classes are 0 to K - 1.
 
     Raises:
-        SpecError: one label alone is declared, none, or another number of them than K; or K is no number.
+        SpecError: one label alone is declared; none is, and K is not given; K differs from their number; or K is
+            malformed.
     """
     count = _class_count(given)
     if isinstance(rule, Labels) and rule.positive is None and count is not None and 2 <= count <= MAX_CLASSES:
@@ -208,10 +209,10 @@ def as_classes(rule: Labels | Classes, given: Any) -> Classes:
 
 
 def _class_count(given: Any) -> int | None:
-    """Return K as a whole number; None where it is not given.
+    """Return K as an integer; None where it is not given.
 
     Raises:
-        SpecError: it is no whole number, as where the classes are named.
+        SpecError: it is no integer, for example a list of names.
     """
     try:
         return None if given is None else int(check("classes", given))
@@ -221,7 +222,7 @@ def _class_count(given: Any) -> int | None:
 
 
 def numbers(values: NDArray[Any]) -> Array:
-    """Return numbers as float64; what is not finite as nan."""
+    """Return numbers as float64, with nan for those that are not finite."""
     with np.errstate(all="ignore"):
         cells = values.astype(np.float64)
     finite = np.isfinite(cells)
@@ -235,7 +236,7 @@ def _text(value: Any) -> str:
         return value.decode("utf-8", "replace")
     try:
         return str(int(value) if isinstance(value, (bool, np.bool_)) else value)
-    except Exception:  # a whole number of thousands of digits, or an object of whatever kind
+    except Exception:  # an integer of thousands of digits, or any object
         return ""
 
 
@@ -243,20 +244,20 @@ def _text(value: Any) -> str:
 
 
 class Lines:
-    """The reading of lines as rows of the wanted columns, the target last; nan stands for what is no finite number.
+    """Reads lines as rows of the wanted columns, the target last, with nan for cells without a finite number.
 
     Args:
-        columns: how many cells a line must have; one with another number has no readable cell.
+        columns: the number of cells of a line; a line with another number has no readable cell.
         order: the places of the wanted columns.
-        labels: how the last of the wanted columns is read, the target if that is wanted.
-        words: place -> how a column of words is read; the others hold numbers.
+        labels: the rule of the last wanted column, which is the target if that is wanted.
+        words: place -> the rule of a column of words; the others hold numbers.
     """
 
     def __init__(
         self, columns: int, order: Sequence[int], labels: Labels | Classes | Levels, words: Mapping[int, Levels] = {}
     ) -> None:
         self.columns, self.order, self.labels = columns, list(order), labels
-        self.begun = False  # small files do without pyarrow, which takes a while to import
+        self.begun = False  # small files are read without pyarrow, which is slow to import
         self.codes = [words[place].code if place in words else number for place in self.order[:-1]]
         ignored = set(range(columns)) - set(order)
         self.converters: dict[int | str, Callable[[str], Any]] = dict.fromkeys(ignored, lambda cell: 0.0)
@@ -266,7 +267,7 @@ class Lines:
         self.converters.update(self.texts.items())
 
     def rows(self, text: bytes) -> Array:
-        """Return some lines, parted by line feeds, as an array of shape (lines, wanted columns)."""
+        """Return lines, separated by line feeds, as an array of shape (lines, wanted columns)."""
         parsers = (self._parse_with_arrow, self._parse_with_numpy) if self.begun else (self._parse_with_numpy,)
         self.begun = True
         if not text.translate(None, _PLAIN):
@@ -277,7 +278,7 @@ class Lines:
         return numbers(np.array([self._parse(line) for line in text.split(b"\n")]))
 
     def _parse_with_arrow(self, text: bytes) -> Array | None:
-        """Return what `_parse` does where every cell is a number, missing or declared; None elsewhere."""
+        """Return the same as `_parse` if every cell is a number, missing or declared; else None."""
         try:
             from pyarrow import ArrowInvalid, BufferReader, csv, float64, string
         except ImportError:
@@ -313,7 +314,7 @@ class Lines:
         """As `_parse_with_arrow`, five times slower."""
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # of blank lines alone
+                warnings.simplefilter("ignore")  # numpy warns of blank lines
                 cells = np.loadtxt(
                     text.decode("ascii").split("\n"), delimiter=",", ndmin=2, comments=None,
                     converters=self.converters or None, encoding="utf-8",
@@ -331,7 +332,7 @@ class Lines:
 
 
 def as_array(values: Any) -> NDArray[Any]:
-    """Return an array, of a list one of objects: else a single word in it would change the type of all.
+    """Return an array; lists become arrays of objects, since a single word would change the type of all entries.
 
     Raises:
         SpecError: rows are of different lengths.

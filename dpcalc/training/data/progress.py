@@ -1,24 +1,24 @@
-"""Who is told how far a run is."""
+"""Types of callbacks for progress and warnings."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 Progress = Callable[[int, int], None]
-"""Called with (done, in all)."""
+"""Called with (done, all)."""
 
 Phases = Callable[[str], Progress | None]
-"""Name of a phase -> what is called during it, None where nobody asks. A phase may have no calls."""
+"""Name of a phase -> its progress callback, or None. A phase may make no calls."""
 
 
 Warned = Callable[[str], None]
-"""Takes what is to be said before records are used."""
+"""Called with each warning before records are used."""
 
 
 def unheard(text: str) -> None:
-    """Say nothing: the report has it."""
+    """Ignore a warning; the report has it, too."""
 
 
 def silent(phase: str) -> Progress | None:
-    """Tell nobody."""
+    """Return no callback."""
     return None

@@ -1,4 +1,4 @@
-"""How raw columns become features: public intervals, the levels of words, and what stands for a missing cell."""
+"""The map from raw columns to features: public intervals, levels of words, and replacements of missing cells."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from dpcalc.training.data.tables import Table, unquoted
 
 Array = NDArray[np.float64]
 
-_HUGE = 1e300  # stands for what the map takes beyond the range of a double
+_HUGE = 1e300  # mapped values are clipped to this, so that none overflows
 
 
 class Ranges(NamedTuple):
-    """How raw rows become features, given by the user: column j's interval [low_j, high_j] goes to [-1, 1].
+    """The user's map from raw rows to features: the interval [low_j, high_j] of column j is mapped to [-1, 1].
 
     Attributes:
         low, high: shape (d,); without them numbers stay as they are.
-        target: the interval of the target that goes to [-Y, Y], if it is mapped.
-        levels: of every column the rule of its words, None where it holds numbers; empty where all do.
-        missing: of every column the number that stands for a missing one, None for the middle of its interval; empty
-            where it is the middle everywhere.
+        target: the interval of the target that is mapped to [-Y, Y], if it is mapped.
+        levels: for each column the rule of its words, or None if it holds numbers; empty if all columns do.
+        missing: for each column the number that replaces a missing one, or None for the middle of its interval; empty
+            if it is the middle everywhere.
     """
 
     low: Array | None
@@ -44,12 +44,12 @@ class Ranges(NamedTuple):
         return {place: rule for place, rule in enumerate(self.levels) if rule is not None}
 
     def width(self, columns: int) -> int:
-        """Return how many features so many raw columns become."""
+        """Return the number of features of this number of raw columns."""
         return columns + sum(len(rule.levels) - 1 for rule in self.words.values())
 
     @property
     def features(self) -> tuple[Array, Array] | None:
-        """The intervals of the features, where they are mapped."""
+        """The intervals of the features, if they are mapped."""
         return None if self.low is None or self.high is None else (self.low, self.high)
 
 
@@ -59,7 +59,7 @@ def read_ranges(path: str, table: Table) -> Ranges:
     A row for the target is optional.
 
     Raises:
-        SpecError: it cannot be read, a feature is missing, or a name is unknown.
+        SpecError: the file cannot be read, a feature is missing, or a name is unknown.
     """
     with opened(path) as stream, unquoted(path):
         return _ranges(path, stream, table)
@@ -91,18 +91,18 @@ def _ranges(path: str, stream: IO[bytes], table: Table) -> Ranges:
 
 
 def encode(rows: Array, ranges: Ranges | None) -> tuple[Array, int]:
-    """Return the features of raw rows, and how many of their cells were no finite number or no level.
+    """Return the features of raw rows, and the number of their cells that were not finite or no level.
 
-    The same for training and for prediction: what becomes of a row depends on it and on the ranges alone. Rows are not
-    shortened here.
+    Training and prediction both use it. The features of a row depend on that row and the ranges alone. Rows are not
+    scaled down here.
 
     Args:
-        rows: shape (m, columns), nan for what cannot be read, places of levels for words; overwritten.
+        rows: shape (m, columns), nan for unreadable cells, places of levels for words; overwritten.
         ranges: the map; None for none.
 
     Returns:
-        Shape (m, features): the same memory where no column has levels. The levels of a column are next to each other,
-        in order, at its place.
+        Shape (m, features), in the same memory if no column has levels. The levels of a column are adjacent and in
+        order, at its place.
     """
     if ranges is None:
         return rows, settle(rows, None, 1.0)
@@ -123,7 +123,7 @@ def encode(rows: Array, ranges: Ranges | None) -> tuple[Array, int]:
 
 
 def settle(values: Array, interval: tuple[Any, Any] | None, bound: float) -> int:
-    """Map an interval to [-bound, bound], and what is no finite number to 0, in place; return how many those were."""
+    """Map an interval to [-bound, bound] and non-finite values to 0, in place; return the number of the latter."""
     missing = ~np.isfinite(values)
     values[missing] = np.nan
     if interval is not None:

@@ -1,7 +1,7 @@
-"""Files of records, format by format: the names of their columns, and their rows some at a time.
+"""Readers of record files, one for each format: the names of columns, and the rows in blocks.
 
-Files are untrusted: nothing is evaluated, unpickled or fetched. What is refused is refused for the shape of a table,
-its names and the types of its columns, which count as public, and never for what a record holds
+Files are untrusted: nothing is evaluated, unpickled or fetched. A file is refused for the shape of its table, its names
+or the types of its columns, which count as public, and never for the contents of a record
 (`dpcalc.training.data.cells`). Columns without names are called 1, 2, and so on.
 """
 
@@ -27,19 +27,19 @@ from dpcalc.training.data.cells import NUMBERS, NUMERIC, Classes, Labels, Levels
 Array = NDArray[np.float64]
 Rule = Labels | Classes | Levels
 
-_BLOCK = 1 << 18  # cells read at once: 2 MiB
+_BLOCK = 1 << 18  # cells of a block: 2 MiB
 _KINDS = {"U": "texts", "S": "texts", "O": "texts", "c": "complex numbers", "M": "dates", "m": "durations"}
-"""Types in words: that of texts in full would tell how long the longest is."""
+"""Types in words; numpy's own names of text types reveal the longest length."""
 
 
 class Columns(NamedTuple):
-    """The columns that are wanted of a file, in their order.
+    """The wanted columns of a file, in their order.
 
     Attributes:
         path: of the file, for messages.
         names, places: of the columns.
-        rules: how the cells of each are read.
-        cure: what to do about a column of words that are not declared; ``{name}`` stands for it.
+        rules: of their cells.
+        cure: the hint for a column of undeclared words, with ``{name}`` for its name.
     """
 
     path: str
@@ -52,7 +52,7 @@ class Columns(NamedTuple):
         """Return columns, each of shape (m,), as an array of shape (m, wanted columns).
 
         Raises:
-            SpecError: a column is of a type that holds no numbers, and its words are not declared.
+            SpecError: the type of a column holds no numbers, and its words are not declared.
         """
         cells = np.empty((len(columns[0]), len(columns)))
         for place, (name, rule, values) in enumerate(zip(self.names, self.rules, columns, strict=True)):
@@ -72,12 +72,12 @@ class Columns(NamedTuple):
 
 
 class Reader:
-    """A file of records that is open.
+    """An open file of records.
 
     Attributes:
         path: for messages.
         names: of all columns, in their order in the file.
-        target_name: of the target, where the format says which column that is.
+        target_name: of the target, if the format determines it.
     """
 
     path: str
@@ -90,25 +90,21 @@ class Reader:
         raise NotImplementedError
 
     def blocks(self, wanted: Columns) -> Iterator[Array]:
-        """Yield the rows in order, as arrays of shape (m, wanted columns) with m >= 1 by the shape alone.
+        """Yield the rows in order, as arrays of shape (m, wanted columns); m >= 1 depends on the file's shape alone.
 
         Raises:
-            SpecError: the file is damaged, or a column is of a type that holds no numbers.
+            SpecError: the file is damaged, or the type of a column holds no numbers.
         """
         raise NotImplementedError
 
     def places(self, rows: int, columns: int, copies: int = 1) -> Iterator[slice]:
-        """Yield which rows are read at once, where so many copies of them are held."""
+        """Yield blocks of rows; they are smaller if several copies are held."""
         step = max(1, _BLOCK // (copies * max(1, columns)))
         return (slice(first, min(first + step, rows)) for first in range(0, rows, step))
 
 
 def refuse_other_kinds(path: str) -> None:
-    """Refuse a file whose ending is that of no reader.
-
-    Raises:
-        SpecError: it is.
-    """
+    """Raise SpecError for a file whose ending has no reader."""
     if ending(path) not in _READERS:
         raise SpecError(f"{path}: unknown kind of data file", "use a name that ends in " + ", ".join(_READERS))
 
@@ -117,7 +113,7 @@ def reader_of(path: str, stream: IO[bytes], *, with_target: bool) -> Reader:
     """Return the reader of a file: .csv with a header; .npy, a matrix or named fields; .npz with X and y; .parquet.
 
     Args:
-        path: of the file, whose kind is known.
+        path: of the file, with a known ending.
         stream: open for reading.
         with_target: whether an .npz file must hold y.
 
@@ -146,7 +142,7 @@ class _Csv(Reader):
         columns = zip(wanted.places[:-1], wanted.rules[:-1], strict=True)
         words = {place: rule for place, rule in columns if isinstance(rule, Levels)}
         reader = Lines(len(self.names), wanted.places, wanted.rules[-1], words)
-        step = max(1, _BLOCK // 8 // len(self.names))  # texts take more room
+        step = max(1, _BLOCK // 8 // len(self.names))  # texts need more memory
         return map(reader.rows, record_texts(self._stream, len(self.names), step))
 
 
@@ -270,7 +266,7 @@ class _Parquet(Reader):
             from pyarrow import parquet
         except ImportError:
             raise SpecError("Parquet files need pyarrow", "pip install pyarrow") from None
-        with _damaged(path):  # without a buffer a whole row group is held
+        with _damaged(path):  # without a buffer pyarrow holds a whole row group
             self._file: Any = parquet.ParquetFile(stream, buffer_size=1 << 20, pre_buffer=False)
         self.names = list(self._file.schema_arrow.names)
 
@@ -297,7 +293,7 @@ class _Parquet(Reader):
             columns = []
             for name in wanted.names if len(batch) else ():
                 column = batch.column(batch.schema.names.index(name))
-                # By the type in the schema: nulls, too, would change that of the values.
+                # Converted by the type in the schema, since nulls would change the type of the values.
                 kind, types = column.type, pyarrow.types
                 if types.is_decimal(kind) or (types.is_primitive(kind) and not types.is_temporal(kind)):
                     column = column.cast(pyarrow.float64(), safe=False)
@@ -314,7 +310,7 @@ _READERS: dict[str, Callable[[str, IO[bytes], bool], Reader]] = {
 
 
 def _numbered(path: str, count: int) -> list[str]:
-    """Return the names of columns that have none: their numbers."""
+    """Return numbers as the names of columns without names."""
     if count > reading.TABLE_COLUMNS:
         raise Place(path).error(f"{count} columns; at most {reading.TABLE_COLUMNS} are read", "use fewer")
     return [str(place) for place in range(1, count + 1)]

@@ -1,16 +1,15 @@
-"""What the columns of a table are, by public words: intervals, levels, and what stands for a missing cell.
+"""A public schema of a table's columns: intervals, levels, and replacements of missing cells.
 
-A YAML or JSON file has a mapping ``columns`` with an entry for every feature, and one for the target if its interval
-goes to [-Y, Y]:
+A YAML or JSON file has a mapping ``columns`` with an entry for every feature, and one for the target if its interval is
+mapped to [-Y, Y]:
 
     columns:
       age: {low: 0, high: 100, missing: 40}
       colour: {levels: [red, green], missing: red}
 
-A number is mapped from [low, high] to [-1, 1]; where a cell has none, ``missing`` stands in: a number of the interval,
-``low``, ``high`` or ``middle``, the default. A column with levels becomes one column of 0 and 1 for each of them. A
-level that is not declared is 0 in all of them, and so is an empty cell, unless ``missing`` names the level that it
-counts as.
+Numbers are mapped from [low, high] to [-1, 1]; ``missing`` replaces a missing one: a number of the interval, ``low``,
+``high`` or ``middle``, the default. A column with levels becomes one column of 0 and 1 for each level. An undeclared
+level is 0 in all of them, and so is an empty cell, unless ``missing`` names its level.
 """
 
 from __future__ import annotations
@@ -40,9 +39,9 @@ class Column(NamedTuple):
     """A column as declared: an interval, or levels.
 
     Attributes:
-        place: where it stands.
+        place: its place in the file, for messages.
         low, high: the interval of a number.
-        missing: what stands for a missing number; None for the middle.
+        missing: replaces a missing number; None for the middle.
         levels: the rule of a column of words, else None.
     """
 
@@ -54,7 +53,7 @@ class Column(NamedTuple):
 
 
 class Schema(NamedTuple):
-    """What the columns are, by name; ``path`` is the file's."""
+    """The declared columns by name, and the path of the file."""
 
     path: str
     columns: Mapping[str, Column]
@@ -65,7 +64,7 @@ class Schema(NamedTuple):
         return {name: column.levels for name, column in self.columns.items() if column.levels is not None}
 
     def ranges(self, names: Sequence[str]) -> Ranges:
-        """Return the map of the columns of these names, of which the last is the target's.
+        """Return the map of the columns of these names, the target last.
 
         Raises:
             SpecError: a feature is not declared, a name is unknown, or the target has levels.
@@ -98,7 +97,7 @@ def read_schema(path: str) -> Schema:
     """Return the schema in a YAML or JSON file; nothing in it is evaluated.
 
     Raises:
-        SpecError: it cannot be read, or is none.
+        SpecError: the file cannot be read, or holds no schema.
     """
     with unquoted(path):
         raw, shown = read_document(path, "schema"), Place(path)
@@ -133,7 +132,7 @@ def _number(node: Node, what: str) -> float:
 
 
 def _stand_in(entry: Table, low: float, high: float) -> float | None:
-    """Return what stands for a missing number; None for the middle."""
+    """Return the replacement of a missing number; None for the middle."""
     field = entry.fields.get("missing")
     if field is None:
         return None

@@ -1,4 +1,4 @@
-"""Synthetic records of a linear model whose parameter is known, for experiments: nothing about them is private."""
+"""Synthetic records of a linear model with a known parameter, for experiments; nothing about them is private."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def generate(
 ) -> Table:
     """Return records drawn from a logistic or a linear model.
 
-    Features are independent standard normal, rows longer than B shortened to it; theta is (1, 2, ..., d), shortened to
-    ``radius`` where it is longer, as in Figure 1 of Sordello, Bu and Dong (2021). Logistic: the label is 1 with
+    Features are independent standard normal, and rows longer than B are scaled down to B. theta is (1, 2, ..., d),
+    scaled down to ``radius`` if longer, as in Figure 1 of Sordello, Bu and Dong (2021). Logistic: the label is 1 with
     probability 1/(1 + exp(-<theta, x>)), else 0. Linear: it is <theta, x> + N(0, 0.1^2).
 
     Args:
@@ -36,10 +36,10 @@ def generate(
         dimension: d >= 1.
         radius: R > 0, or None for theta as it is.
         feature_bound: B > 0.
-        generator: what draws.
+        generator: of the random numbers.
 
     Raises:
-        SpecError: the kind is not one of them.
+        SpecError: the kind is not one of `KINDS`.
     """
     if kind not in KINDS:
         raise SpecError(f"there is no synthetic data {kind!r}", "one of " + ", ".join(KINDS))

@@ -1,7 +1,7 @@
 """Tables of records, as read.
 
-A table is one float64 array of shape (n, d + 1) whose last column is the target; it is read into place and changed in
-place, some rows at a time, so that the data is there about once: in memory, or in a temporary file where it is large
+A table is one float64 array of shape (n, d + 1) whose last column is the target. It is read and changed in place, in
+blocks of rows, so there is only about one copy of the data: in memory, or in a temporary file if it is large
 (`dpcalc.files.arrays.new_table`).
 """
 
@@ -28,18 +28,18 @@ from dpcalc.training.data.readers import Columns, Rule, reader_of, refuse_other_
 
 Array = NDArray[np.float64]
 
-_NAMES = 100  # columns among which one that is spelt alike is looked for
-_ROWS = 1 << 18  # cells of an array that are looked at together
+_NAMES = 100  # columns that are searched for a similar spelling
+_ROWS = 1 << 18  # cells of a block
 
 EXAMPLES = {"breast-cancer": ("diagnosis", Labels("malignant", "benign"), "logistic")}
-"""The shipped tables: target, the label that counts as +1, and the loss that suits."""
+"""The shipped tables: the target, its labels, and a suitable loss."""
 
 
 class Table(NamedTuple):
     """Records as read.
 
     Attributes:
-        cells: shape (n, d + 1), float64, C-contiguous; nan for what is no finite number; the target is last.
+        cells: shape (n, d + 1), float64, C-contiguous; nan for cells without a finite number; the target is last.
         names: of the d + 1 columns.
     """
 
@@ -48,7 +48,7 @@ class Table(NamedTuple):
 
 
 def example_of(where: str) -> str | None:
-    """Return the name of the shipped table that ``example:NAME`` asks for; None for a path.
+    """Return the name of the shipped table in ``example:NAME``; None for a path.
 
     Raises:
         SpecError: there is no such table.
@@ -71,7 +71,7 @@ def example_file(name: str, ending: str = ".csv") -> str:
 
 
 def path_of(where: str) -> str:
-    """Return the path of a file, or that of the shipped table that ``example:NAME`` asks for."""
+    """Return the path of a file, or of the shipped table in ``example:NAME``."""
     name = example_of(where)
     return where if name is None else example_file(name)
 
@@ -85,14 +85,14 @@ def read(
     Args:
         path: .csv with a header; .npy, a matrix or named fields (memory-mapped); .npz with arrays X and y; .parquet.
         target: name of the target column, or its number from 1 on in a matrix; the last column by default.
-        labels: what the target's cells mean.
+        labels: the rule of the target's cells.
         ignore: columns to leave out.
-        words: name -> what the cells of a column of words mean: the places of its levels stand in the table.
-        progress: called with (records read, in all), where the table is large.
+        words: name -> the rule of a column of words; the table holds the places of levels.
+        progress: called with (records read, all records), for large tables.
 
     Raises:
-        SpecError: it cannot be read; the columns asked for are not there, or are of a type that holds no numbers;
-            .parquet without pyarrow. What a record holds is no reason.
+        SpecError: the file cannot be read; a column does not exist, or its type holds no numbers; .parquet without
+            pyarrow. The contents of records never cause it.
     """
     refuse_other_kinds(path)
     with opened(path) as stream, unquoted(path):
@@ -119,7 +119,7 @@ def read(
 
 @contextlib.contextmanager
 def unquoted(path: str) -> Iterator[None]:
-    """Let no error say what stands in a file that a recipe names: whoever sees the error may not see the records."""
+    """Keep the contents of a file that a recipe names out of errors: whoever sees the error may not see the records."""
     try:
         yield
     except SpecError as error:
@@ -134,10 +134,10 @@ def unquoted(path: str) -> Iterator[None]:
 def of_arrays(
     features: Any, target: Any, *, labels: Labels | Classes = NUMBERS, words: Mapping[str, Levels] = {}
 ) -> Table:
-    """Return the table of features, shape (n, d), and a target, shape (n,): a copy.
+    """Return a table with copies of features, shape (n, d), and a target, shape (n,).
 
     Raises:
-        SpecError: shapes are others.
+        SpecError: the arrays have other shapes.
     """
     x, y = as_array(features), as_array(target)
     if x.ndim != 2 or y.shape != x.shape[:1]:
@@ -152,15 +152,15 @@ def of_arrays(
 def rows_of(path: str, names: Sequence[str], rules: Sequence[Rule]) -> Iterator[Array]:
     """Yield the rows of a file in order, as arrays of shape (m, wanted columns) with at least one row.
 
-    How many rows a block has depends on the shape of the file alone. Columns that are not wanted are not looked at.
+    The number of rows in a block depends on the shape of the file alone. Other columns are not looked at.
 
     Args:
-        path: as of `read`; the array y of an .npz file may be missing where it is not wanted.
+        path: as of `read`; the array y of an .npz file may be missing if it is not wanted.
         names: of the wanted columns, in their order.
-        rules: how the cells of each are read.
+        rules: the rules of their cells.
 
     Raises:
-        SpecError: it cannot be read; a column is not there, or is of a type that holds no numbers.
+        SpecError: the file cannot be read; a column does not exist, or its type holds no numbers.
     """
     refuse_other_kinds(path)
     with opened(path) as stream:
@@ -181,10 +181,10 @@ def rows_of(path: str, names: Sequence[str], rules: Sequence[Rule]) -> Iterator[
 
 
 def rows_of_array(features: Any, rules: Sequence[Rule], target: Any = None) -> Iterator[Array]:
-    """Yield the rows of an array of shape (n, d), in the order of the model's columns, and of a target of shape (n,).
+    """Yield blocks of rows of an array of shape (n, d), in the order of the model's columns, and a target, shape (n,).
 
     Raises:
-        SpecError: shapes are others.
+        SpecError: the arrays have other shapes.
     """
     x, y = as_array(features), None if target is None else as_array(target)
     columns = len(rules) - (y is not None)
@@ -201,7 +201,7 @@ def _places(path: str, names: Sequence[str], target: str | None, ignore: Sequenc
     """Return the places of the columns to read, the target's last.
 
     Raises:
-        SpecError: a name is not there or there twice, or no feature is left.
+        SpecError: a name does not exist or exists twice, or no feature is left.
     """
     for name, count in Counter(names).most_common(1):
         if count > 1:

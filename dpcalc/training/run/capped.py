@@ -1,22 +1,18 @@
 """Slopes of the capped softmax, each with a proven error.
 
 With c the cap of a record, q in the simplex and g = q - e_y, the slope g* is the g that maximises <g, z> - sum q ln q
-over |g| <= c. Write a_j = z_j - z_y for the other classes. Where the slope of the softmax is longer than c, numbers
-l_j = ln q_j and s > 0 are sought. For any such numbers let m = sum q_j, k = c/sqrt(m^2 + sum q_j^2) and
-r_j = a_j - l_j - ln k + ln(1 - k m) - s k (q_j + m), over the other classes. Then g with g_j = k q_j and g_y = -k m is
-exactly c long, and the slope of the scores z - r: as slopes are 1/2-Lipschitz in z, |g - g*| <= |r|/2. So the error of
-a slope is seen from what was found, however that was found (`docs/method.md`).
+over |g| <= c. Write a_j = z_j - z_y for the other classes. Where the slope of the softmax is longer than c, the solver
+looks for l_j = ln q_j and s > 0. For any such numbers let m = sum q_j, k = c/sqrt(m^2 + sum q_j^2) and
+r_j = a_j - l_j - ln k + ln(1 - k m) - s k (q_j + m), over the other classes. Then g with g_j = k q_j and g_y = -k m has
+norm c exactly and is the slope for the scores z - r. Slopes are 1/2-Lipschitz in z, so |g - g*| <= |r|/2. This bounds
+the error of a slope from the solution itself, however it was found (`docs/method.md`).
 
-Newton's method solves nearly all records at once. The others are bisected, and those left by doubles are solved with 40
-digits. Every operation is one on single entries or in the order of the classes, so that a slope is a function of its
-record alone, bit for bit: no record is iterated further because another one has not converged.
+Newton's method solves nearly all records at once. The others are bisected, and those that doubles cannot settle are
+bisected with 40 digits, which always ends, since everything there is monotone: the norm of the slope in s, the sum of
+the shares in their level, and each share. All operations are elementwise or in the order of the classes, so a slope is
+a function of its record alone, bit for bit: no record gets more iterations because another one has not converged.
 
 Scores and slopes have one row for each class and one column for each record.
-
-The slope of one record's capped softmax with 40 digits: a bisection that ends, whatever the scores.
-
-`dpcalc.training.run.capped` asks for it where doubles do not settle a record. All that is solved here is monotone: the
-length of the slope in s, the sum of the shares in their level, and each share by itself.
 """
 
 from __future__ import annotations
@@ -35,16 +31,16 @@ Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
 LARGEST_CAP = 63.0 / 64.0
-"""Longer caps below sqrt(2) are lowered to this: near 1 a slope can change with its cap as fast as a square root.
+"""Larger caps below sqrt(2) are lowered to this, since near 1 a slope can change as a square root of its cap.
 
-At sqrt(2) and above nothing is capped.
+From sqrt(2) on nothing is capped.
 """
 
 WIDEST = 2.0**30
-"""Slopes of scores further apart are shortened without a proven error."""
+"""Slopes of scores further apart are scaled down instead, without a proven error."""
 
 _UNIT = 2.0**-53
-_OMEGAS, _FREE, _ITERATIONS = 1, 8, 16  # the first iteration and the last ones solve ln q + s q = x exactly
+_OMEGAS, _FREE, _ITERATIONS = 1, 8, 16  # the first iteration and the last eight solve ln q + s q = x exactly
 _HALVINGS, _STEPS = 60, 60
 
 
@@ -53,14 +49,14 @@ def slope_error(classes: int, apart: float, log_cap: float) -> float:
 
     Args:
         classes: K.
-        apart: A, how far two scores may be apart, at most `WIDEST`.
+        apart: A, the largest difference of two scores, at most `WIDEST`.
         log_cap: the largest |ln c| of a cap, before it is lowered.
     """
     return up(3.0 * _tolerance(classes, apart + math.log(classes) + log_cap), 16.0)
 
 
 def _tolerance(classes: int, range_of: float) -> float:
-    """Return the tolerance of |r|/2: more than rounding adds, or half of that if functions err by 4 last places."""
+    """Return the tolerance of |r|/2, above the rounding errors; twice that covers functions that err by 4 ulps."""
     return 6.0 * _UNIT * math.sqrt(classes) * (classes + 16.0) * (range_of + 16.0)
 
 
@@ -75,11 +71,11 @@ def capped_descents(scores: Array, labels: Array, caps: Array) -> Array:
 
     Args:
         scores: shape (m, K).
-        labels: m whole numbers from 0 to K - 1.
-        caps: how long the slope of a record may be, shape (m,), positive. They are lowered first.
+        labels: m integers from 0 to K - 1.
+        caps: the largest norm of each slope, shape (m,), positive; lowered first.
 
     Returns:
-        -g, shape (K, m): 0 where scores are not finite, and no more than a cap long but for rounding.
+        -g, shape (K, m): 0 where scores are not finite, and of a norm of at most the cap up to rounding.
     """
     count, classes = scores.shape
     place, own = np.arange(count), labels.astype(np.intp)
@@ -106,7 +102,7 @@ def capped_descents(scores: Array, labels: Array, caps: Array) -> Array:
 
 
 def _shares(apart: Array) -> Array:
-    """Return the softmax of the other classes; the label's class has the score 0."""
+    """Return the softmax of the other classes; the class of the label has score 0."""
     top = np.maximum(apart.max(axis=0), 0.0)
     shares: Array = np.exp(apart - top)
     shares /= total_of(shares) + np.exp(-top)
@@ -114,7 +110,7 @@ def _shares(apart: Array) -> Array:
 
 
 def _sizes(shares: Array) -> tuple[Array, Array]:
-    """Return m, the sum of the shares of the other classes, and the length of the slope."""
+    """Return m, the sum of the shares of the other classes, and the norm of the slope."""
     total = total_of(shares)
     scale = np.where(total > 0.0, total, 1.0)
     return total, scale * np.sqrt((total / scale) ** 2 + total_of((shares / scale) ** 2))
@@ -128,7 +124,7 @@ def total_of(rows: Array) -> Array:
     return total
 
 
-# --- what is solved ---------------------------------------------------------------------------------------------------
+# --- the solver -------------------------------------------------------------------------------------------------------
 
 
 class _State(NamedTuple):
@@ -184,7 +180,7 @@ def _capped(apart: Array, cap: Array, shares: Array, total: Array) -> Array:
 
 
 def _settled(left: Index, state: _State, share: Array, found: Array) -> tuple[Index, _State, Array]:
-    """Store the records whose slope is near enough; return the others."""
+    """Store the slopes that are accurate enough; return the other records."""
     scaled, near = _slopes_and_errors(state, share)
     found[:, left[near]] = scaled[:, near]
     rest = np.flatnonzero(~near)
@@ -192,7 +188,7 @@ def _settled(left: Index, state: _State, share: Array, found: Array) -> tuple[In
 
 
 def _slopes_and_errors(state: _State, share: Array) -> tuple[Array, NDArray[np.bool_]]:
-    """Return k q, and whether |r|/2 and the levels are small enough."""
+    """Return k q, and for each record whether |r|/2 and the levels are small enough."""
     classes, widest = len(share) + 1, np.abs(state.apart).max(axis=0)
     total, length = _sizes(share)
     factor = state.cap / length
@@ -228,7 +224,7 @@ def _logit(share: Array) -> Array:
 
 def _solved_levels(state: _State) -> Array:
     """Return l with l + s e^l = a + ln(1 - m) - s m, by the Wright omega function."""
-    from scipy.special import wrightomega  # a slow import, and most runs cap no softmax
+    from scipy.special import wrightomega  # slow to import, and most runs have no capped softmax
 
     x = state.apart + (np.log1p(-state.total) - state.spread * state.total)
     levels: Array = np.minimum(x - wrightomega(x + np.log(state.spread)), 0.0)
@@ -262,7 +258,7 @@ def _newton(state: _State, share: Array) -> _State:
 
 
 def _bisected(state: _State) -> _State:
-    """Return s by bisection, and its levels: the larger s, the shorter the slope."""
+    """Return the state with s by bisection, and its levels: the norm of the slope falls with s."""
     low, high = state.low.copy(), state.high.copy()
     for _ in range(_HALVINGS):
         middle = 0.5 * (low + high)
@@ -276,8 +272,8 @@ def _bisected(state: _State) -> _State:
 def _levels_at(apart: Array, spread: Array) -> Array:
     """Return ln q of the other classes for q = softmax(z - s g).
 
-    ln q_j + s q_j = z_j + s [j = y] - N. The sum of q falls with N and is convex: Newton's method comes from where it
-    is at least 1, and stays on that side. A converged record does not move while others are iterated.
+    ln q_j + s q_j = z_j + s [j = y] - N. The sum of q is convex and falls with N: Newton's method starts where it is at
+    least 1, and stays on that side. A converged record does not move while others are iterated.
     """
     from scipy.special import wrightomega
 
@@ -298,7 +294,7 @@ def _levels_at(apart: Array, spread: Array) -> Array:
 
 
 def _slowly(apart: Array, cap: float) -> Array:
-    """Return k q of the other classes of one record, solved with 40 digits."""
+    """Return k q of the other classes of one record, with 40 digits."""
 
     return np.array(solved(apart.tolist(), cap))
 
@@ -308,11 +304,11 @@ _FINE = Decimal(10) ** -30
 
 
 def solved(apart: Sequence[float], cap: float) -> list[float]:
-    """Return q of the other classes, given how far their scores are above that of the label.
+    """Return the capped slope of the other classes of one record, by bisection with 40 digits.
 
     Args:
-        apart: a, finite numbers.
-        cap: c > 0, below 1 and shorter than the slope of the softmax.
+        apart: a, their scores minus that of the label, finite.
+        cap: c > 0, below 1 and below the norm of the softmax's slope.
     """
     with localcontext(Context(prec=_DIGITS)):
         scores, longest = [Decimal(0), *(Decimal(score) for score in apart)], Decimal(cap) ** 2
@@ -331,12 +327,12 @@ def solved(apart: Sequence[float], cap: float) -> list[float]:
 
 
 def _length(shares: Sequence[Decimal]) -> Decimal:
-    """Return |q - e_y|^2, with y the first class; 1 - q_y is the sum of the others."""
+    """Return |q - e_y|^2, with y the first class, where 1 - q_y is the sum of the others."""
     return sum(shares[1:], Decimal(0)) ** 2 + sum((share * share for share in shares[1:]), Decimal(0))
 
 
 def _capped_slowly_shares(scores: Sequence[Decimal], spread: Decimal) -> list[Decimal]:
-    """Return q = softmax(z - s (q - e_y)); Newton's method comes from where the sum of q is at least 1."""
+    """Return q = softmax(z - s (q - e_y)); Newton's method starts where the sum of q is at least 1."""
     whole = [score + spread * (place == 0) for place, score in enumerate(scores)]
     normaliser = max(whole) - spread
     while True:
@@ -350,7 +346,7 @@ def _capped_slowly_shares(scores: Sequence[Decimal], spread: Decimal) -> list[De
 
 
 def _level(x: Decimal, spread: Decimal) -> Decimal:
-    """Return l <= 0 with l + s e^l = x <= s: the left side is convex, and Newton's method comes from above."""
+    """Return l <= 0 with l + s e^l = x <= s: the left side is convex, and Newton's method converges from above."""
     level = min(x, Decimal(0))
     while True:
         share = spread * level.exp()

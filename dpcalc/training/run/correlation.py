@@ -1,13 +1,13 @@
-"""Noise that a matrix C correlates, row by row: what a step releases of its exact sum, and the state behind it.
+"""Noise correlated by a matrix C, row by row: the released sum of a step, and the state behind it.
 
-A step releases R = g + W in cells of its grid, with W = Z - K: Z is fresh, and K follows from what was released before
-and from exact sums, as C W = Z. A banded C needs the last rows of W, a banded inverse those of Z, and BLT one row for
-each geometric sequence. Z counts as it came out, its rounding included, so that R is the rounding of a Gaussian whose
-mean is that of C g, whatever was released before. A tree releases the noisy sum of every node that is complete, and
-all else is made from these.
+With g the exact sum, a step releases R = g + W in units of its grid, with W = Z - K. Z is fresh noise, and K follows
+from earlier released and exact sums by C W = Z. A banded C needs the last rows of W, a banded inverse those of Z, and
+BLT one row for each geometric sequence. Z includes its rounding, so given the past R is the rounding of a Gaussian, as
+in a release of C g + Z. A tree releases the noisy sum of every complete node, and everything else is computed from
+these sums.
 
-K is computed in doubles. Its error is fixed before Z is drawn: it moves the mean of a step, and `Shift` bounds by how
-much (docs/method.md).
+K is computed in doubles. Its error is fixed before Z is drawn, so it only moves the mean of a step; `shift_of` bounds
+by how much (docs/method.md).
 """
 
 from __future__ import annotations
@@ -30,30 +30,31 @@ Array = NDArray[np.float64]
 _MOST_NUMBERS = 1 << 27
 """Numbers of the state: 1 GiB."""
 _REACH = 21.0
-"""A row of Z, over its standard deviation, with its rounding by a sixteenth: draws beyond 20 are `BEYOND`."""
+"""A bound on entries of Z over their standard deviation, rounding of a sixteenth included; `BEYOND` covers draws beyond
+20."""
 BEYOND = 8.1e-87
 """A bound on the probability of a normal variable beyond 20."""
 
 
 class Released(Protocol):
-    """What a step makes of its exact sum."""
+    """A function from a step's exact sum to its noisy sum."""
 
     def __call__(self, total: Array, noise: Array) -> Array:
-        """Return what the step moves along, in cells; both arrays are overwritten.
+        """Return the noisy sum in units of the grid; both arrays are overwritten.
 
         Args:
-            total: the exact sum in cells of the grid, shape (d,).
-            noise: a fresh row of Z in cells, shape (d,).
+            total: the exact sum in units of the grid, shape (d,).
+            noise: a fresh row of Z in the same units, shape (d,).
         """
 
 
 def released_by(strategy: Strategy, columns: int, draw: Callable[[], Array]) -> Released:
-    """Return what releases noisy sums whose noise the matrix correlates.
+    """Return the function that releases noisy sums with noise correlated by the matrix.
 
     Args:
         strategy: the matrix.
         columns: d, numbers in a row.
-        draw: returns another fresh row of Z, in cells.
+        draw: returns another fresh row of Z, in units of the grid.
 
     Raises:
         NotApplicable: the state would be too large.
@@ -70,7 +71,7 @@ def released_by(strategy: Strategy, columns: int, draw: Callable[[], Array]) -> 
 
 
 def _rows(strategy: Strategy) -> int:
-    """Return how many rows a ring keeps."""
+    """Return the number of rows that a ring keeps."""
     if strategy.mechanism == Mechanism.IDENTITY:
         return 0
     return (strategy.steps if strategy.mechanism == Mechanism.SQRT else min(strategy.bands, strategy.steps)) - 1
@@ -85,12 +86,12 @@ def _refuse_large(strategy: Strategy, columns: int) -> None:
 
 
 class _Ring:
-    """The last rows of W, or those of Z where the inverse is banded."""
+    """The last rows of W, or those of Z if the inverse is banded."""
 
     def __init__(self, coefficients: Array, columns: int, *, of_inverse: bool = False) -> None:
-        """Keep as many rows as there are coefficients: c_1, c_2, ..., or those of the inverse with the other sign."""
+        """Keep one row for each coefficient: c_1, c_2, ..., or minus those of the inverse."""
         self._kept, self._at, self._of_inverse = np.zeros((len(coefficients), columns)), 0, of_inverse
-        self._twice = np.tile(coefficients[::-1], 2)  # c_m, ..., c_1, c_m, ..., c_1: any turn of it is a slice
+        self._twice = np.tile(coefficients[::-1], 2)  # c_m, ..., c_1, c_m, ..., c_1: every rotation is a slice
 
     def __call__(self, total: Array, noise: Array) -> Array:
         count, at = len(self._kept), self._at
@@ -128,7 +129,7 @@ class _Node(NamedTuple):
 
 
 class _Tree:
-    """The complete nodes that no larger complete node covers, from the smallest on: at most one of each height."""
+    """The complete nodes that no larger complete node covers, at most one of each height, the largest first."""
 
     def __init__(self, steps: int, columns: int, draw: Callable[[], Array]) -> None:
         self._draw, self._done, self._prefix = draw, 0, np.zeros(columns)
@@ -139,7 +140,7 @@ class _Tree:
 
     def __call__(self, total: Array, noise: Array) -> Array:
         node, height, self._done = _Node(total.copy(), rounded_cells(total, noise)), 0, self._done + 1
-        while not (self._done >> height) & 1:  # its left neighbour waits
+        while not (self._done >> height) & 1:  # the node is a right child, and completes its parent
             height += 1
             left = self._nodes.pop()
             whole = left.total + node.total  # exact
@@ -153,7 +154,7 @@ class _Tree:
 
 
 def nodes(steps: int) -> int:
-    """Return how many nodes of a binary tree are complete after so many steps.
+    """Return the number of complete nodes of a binary tree after this number of steps.
 
     >>> nodes(7)
     11
@@ -161,22 +162,22 @@ def nodes(steps: int) -> int:
     return sum(steps >> height for height in range(steps.bit_length()))
 
 
-# --- what doubles may move the mean of a step by ----------------------------------------------------------------------
+# --- rounding errors of the correlated part ---------------------------------------------------------------------------
 
 
 def shift_of(strategy: Strategy, columns: int, longest: float) -> float:
-    """Return how far errors of K can move the means of all steps, in units of the noise: see `shifted`.
+    """Return a bound on how far errors of K move the means of all steps, in units of the noise: nu of `shifted`.
 
-    But for a probability of ``BEYOND`` for each entry of Z. With u = 2^-53, c the column and m the rows kept, K has an
-    error of at most u (m + 8) sum c |W| in every entry: products, their sum in any order, and the rounding of
-    W = R - g. Of rows of Z errors come back: they are multiplied by at most the sum of the column. g - K adds u times
-    the two, and a column of BLT whose first entry is 1 within 8 u moves g by that. The matrix is that of the
-    coefficients as doubles: sensitivities have room for what these differ by from the numbers that they stand for.
+    It holds except with a probability of ``BEYOND`` for each entry of Z. With u = 2^-53, c the column and m the rows
+    kept, every entry of K has an error of at most u (m + 8) sum c |W|: from products, their sum in any order, and the
+    rounding of W = R - g. With rows of Z errors feed back, multiplied by at most the sum of the column. g - K adds u
+    times both terms, and a column of BLT whose first entry is 1 within 8 u moves g by that. The matrix has the
+    coefficients as doubles; sensitivities allow for their difference from the exact numbers.
 
     Args:
         strategy: the matrix.
         columns: d, numbers in a row.
-        longest: of an exact sum, over the standard deviation of Z.
+        longest: the largest norm of an exact sum, over the standard deviation of Z.
     """
     if strategy.mechanism in (Mechanism.TREE, Mechanism.IDENTITY):
         return 0.0  # sums of nodes are exact
@@ -196,8 +197,8 @@ def shift_of(strategy: Strategy, columns: int, longest: float) -> float:
 def _of_buffers(strategy: Strategy) -> tuple[float, float]:
     """Return bounds on K, and on its error in units of roundoff.
 
-    A buffer takes an error of u (2 |B| + 2 |W|) in every step, and forgets by its ratio. The sum of the rows of C^-1 is
-    at most 2, as c is log-convex (Kaluza): so is |W| over that of a row of Z.
+    A buffer B gets an error of u (2 |B| + 2 |W|) in every step, and shrinks by its ratio. The absolute row sums of C^-1
+    are at most 2, since c is log-convex (Kaluza), so |W| is at most twice the bound on Z.
     """
     ratios, weights = strategy.buffers()
     past, reach = weights * ratios, _REACH * np.abs(strategy.responses()).sum(axis=1)  # of each buffer

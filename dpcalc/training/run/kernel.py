@@ -1,13 +1,9 @@
-"""A step, as every engine takes it: one run, and many side by side.
+"""A step of one run or of many together: iterates, sums of gradients in plain doubles, slopes, and random numbers.
 
-Where the random numbers come from, and how they are drawn.
+The rounding errors of plain sums are accounted for where iterates stay hidden.
 
-Slopes of a softmax of several classes, a record at a time: what a record adds does not depend on the others.
-
-Scores and slopes have one row for each class and one column for each record, and sums over classes are taken in their
-order, so that every operation is one on single entries.
-
-Sums of gradients in plain doubles: their rounding errors are accounted for where iterates stay hidden.
+Slopes of a softmax depend on their own record alone: scores and slopes have one row for each class and one column for
+each record, and sums over classes are taken in the order of classes, so all operations are elementwise.
 """
 
 from __future__ import annotations
@@ -32,7 +28,7 @@ from dpcalc.training.run.problem import Problem, slope_caps
 
 Array = NDArray[np.float64]
 Move = Callable[[Array], Array]
-"""From an iterate to what a step adds to it: the step size times minus the noisy gradient, the regulariser apart."""
+"""From an iterate to its change in a step: minus the step size times the noisy gradient, without the regulariser."""
 
 
 class Kernel:
@@ -40,8 +36,8 @@ class Kernel:
 
     Attributes:
         weights: shape (d,), or (d, m) of m runs; changed in place.
-        unprojected: the iterate before its projection; None unless that is kept.
-        total, count: the sum of the iterates whose mean is wanted, and how many they are.
+        unprojected: the iterate before its projection; None unless it is kept.
+        total, count: the sum and the number of the averaged iterates.
     """
 
     def __init__(self, plan: Plan, regularisation: float, weights: Array, *, keep_unprojected: bool = False) -> None:
@@ -62,7 +58,7 @@ class Kernel:
         self._end(step.number + 1)
 
     def reach(self, steps: int, w: Array) -> None:
-        """Take the iterate that the last of so many steps led to, not projected."""
+        """Take the iterate after this number of steps, not yet projected."""
         self._begin()
         self.weights[:] = w
         self._end(steps)
@@ -72,7 +68,7 @@ class Kernel:
             self._add()
 
     def _end(self, steps: int) -> None:
-        """Project the iterate after so many steps, and add it to the mean where it belongs there."""
+        """Project the iterate after this number of steps, and add it to the mean if it is part of that."""
         if self.unprojected is not None:
             self.unprojected = self.weights.copy()
         self.plan.domain.project(self._runs)
@@ -85,7 +81,7 @@ class Kernel:
 
     @property
     def mean(self) -> Array:
-        """The mean of the iterates that are averaged, shape (d,) or (m, d)."""
+        """The mean of the averaged iterates, shape (d,) or (m, d)."""
         mean: Array = self.total.T / self.count
         return mean
 
@@ -94,11 +90,11 @@ class Singly(NamedTuple):
     """Steps on single records, each of which takes w to keep w + u a x + Z, or to keep w + f R(u trunc(a/v) x, Z).
 
     Attributes:
-        features, labels, caps: x of the records, shape (steps, d), their labels, and how steep losses may be.
+        features, labels, caps: x of the records, shape (steps, d), their labels, and the largest slopes.
         noise: Z, shape (steps, d), with its scale.
         units, factors: u and f, shape (steps,).
         slope: a, minus the slope at a score and a label.
-        slope_unit, released: v, and R, which may overwrite both; None where nothing is rounded.
+        slope_unit, released: v and R, which may overwrite its arguments; R is None where nothing is rounded.
     """
 
     features: Array
@@ -112,17 +108,17 @@ class Singly(NamedTuple):
     released: Callable[[Array, Array], Array] | None = None
 
     def taken(self, w: Array, keep: Array, domain: Ball) -> Array:
-        """Return the iterates, not projected, shape (steps, d), in two small products for each.
+        """Return the iterates, not projected, shape (steps, d), with two small products for each.
 
-        Record, iterate and noise of a step are stacked: one product yields <w, x> and |w|^2, and another the next
-        iterate, in its place in the stack of the next step. The projection onto a ball waits for the next step, which
-        knows |w|^2, and shrinks w by its weight in the product. All rows begin at a line of the cache: whatever library
-        multiplies, a score is the same function of iterate and record in every step.
+        Record, iterate and noise of a step are stacked: one product gives <w, x> and |w|^2, and another the next
+        iterate, in its place in the next stack. The projection onto a ball happens in the next step, which knows |w|^2,
+        by the weight of w in the product. All rows begin at a cache line, so that with any library a score is the same
+        function of iterate and record in every step.
 
         Args:
-            w: the iterate before them, shape (d,), which is projected by the first of them.
-            keep: what is kept of an iterate, shape (steps,).
-            domain: that iterates are projected onto.
+            w: the iterate before these steps, shape (d,); the first step projects it.
+            keep: the factor of the iterate, shape (steps,).
+            domain: the set that iterates are projected onto.
         """
         dot, slope, released, (count, columns) = np.dot, self.slope, self.released, self.features.shape
         held, most = domain.inner(columns)
@@ -137,7 +133,7 @@ class Singly(NamedTuple):
             if square > most:
                 shrunk = held / math.sqrt(square)
                 z, kept = z * shrunk, kept * shrunk
-            steep = max(-cap, min(cap, slope(z, label)))  # the cap where it is no number
+            steep = max(-cap, min(cap, slope(z, label)))  # nan becomes the cap
             if released is None:
                 weights[0], weights[1] = unit * steep, kept
             else:
@@ -146,12 +142,12 @@ class Singly(NamedTuple):
                 weights[0], weights[1], weights[2] = 0.0, kept, factor
             dot(weights, whole, after)
         iterates: Array = stacked[1:, 1, :columns]
-        iterates += 0.0  # no -0, whose sign 0 x would tell
+        iterates += 0.0  # no -0, whose sign would depend on 0 x
         return iterates
 
 
 def _on_lines(*shape: int) -> Array:
-    """Return zeros whose rows, which may be longer, all begin at a line of the cache."""
+    """Return zeros whose rows, padded, all begin at a cache line."""
     *outer, length = shape
     length += -length % _LINE
     room = np.zeros(math.prod(outer) * length + _LINE)
@@ -175,11 +171,11 @@ def plain_move(descent: Move, noise: Array, factor: float, w: Array) -> Array:
 
 
 class Source(NamedTuple):
-    """A generator of random numbers: noise, and the order of records, come from the same.
+    """The generator of random numbers for both the noise and the order of records.
 
     Attributes:
-        generator: what draws.
-        private: whether nobody can draw the same numbers again. Privacy holds only then.
+        generator: the generator.
+        private: whether nobody can draw the same numbers again; privacy needs this.
         label: for reports.
     """
 
@@ -207,8 +203,8 @@ def seeded(seed: int) -> Source:
 def secure() -> Source:
     """Return AES-128 in counter mode, its key from the operating system (`randomgen.AESCounter`).
 
-    The package makes no claim of security of its own. What the low-order bits of floating-point noise would give away
-    (Mironov 2012) is another matter: see `dpcalc.training.run.rounding`.
+    The package itself claims no security. `dpcalc.training.run.rounding` deals with the low-order bits of noise in
+    floating point (Mironov 2012).
 
     Raises:
         SpecError: randomgen is not installed.
@@ -234,16 +230,16 @@ def fill(generator: np.random.Generator, kind: str, out: Array) -> None:
 
 
 def descents(scores: Array, labels: Array, longest: Array | None, *, capped: bool = False) -> Array:
-    """Return minus the slopes of a softmax, shortened jointly where they are too long; or those of a capped one.
+    """Return minus the slopes of a softmax, each clipped as a vector, or minus those of a capped softmax.
 
     Args:
         scores: shape (m, K).
-        labels: m whole numbers from 0 to K - 1.
-        longest: how long the slope of a record may be, shape (m,), positive; None for no bound.
+        labels: m integers from 0 to K - 1.
+        longest: the largest norm of each slope, shape (m,), positive; None for no bound.
         capped: whether the softmax is capped by ``longest`` (`dpcalc.training.run.capped`).
 
     Returns:
-        e_y - softmax(z) times at most 1, or minus the slope of the capped softmax, shape (K, m): 0 where scores are not
+        e_y - softmax(z), clipped, or minus the slope of the capped softmax, shape (K, m): 0 where scores are not
         finite.
     """
     if capped and longest is not None:
@@ -264,14 +260,17 @@ def probabilities(scores: Array) -> Array:
 
 
 def class_metrics(features: Array, labels: Array, loss: Any, weights: Array, shift: Any = 0.0) -> tuple[Array, Array]:
-    """Return the sums of losses and of right predictions of some models over some records, shape (models,).
+    """Return the sums of losses, and the counts of right predictions, of some models over some records.
 
     Args:
         features: shape (m, d).
         labels: shape (m,).
         loss: the softmax.
         weights: shape (models, d K).
-        shift: what is taken off scores so that they are logarithms of chances, shape (K,).
+        shift: subtracted from scores to undo weights of classes, shape (K,).
+
+    Returns:
+        Both of shape (models,).
     """
     total, right = np.empty(len(weights)), np.empty(len(weights))
     for place, one in enumerate(weights):
@@ -293,7 +292,7 @@ def _shares(scores: Array) -> Array:
 
 
 def _lengths(slopes: Array) -> Array:
-    """Return the norms of the columns, also where squares are too small for a double."""
+    """Return the norms of the columns, without underflow of squares."""
     largest = np.abs(slopes).max(axis=0)
     scale = np.where(largest > 0.0, largest, 1.0)
     lengths: Array = scale * np.sqrt(total_of((slopes / scale) ** 2))
@@ -302,17 +301,17 @@ def _lengths(slopes: Array) -> Array:
 
 Index = NDArray[np.int64]
 
-_ENTRIES = 1 << 15  # features taken at once: 256 KiB stay in the cache
-_CAPPED_ENTRIES = 1 << 20  # the same where slopes are solved for, which a long array makes cheaper
-_LINE = 8  # doubles of a line of the cache, 64 bytes
-_PRODUCTS = 1 << 19  # records times runs taken at once: their scores are 4 MiB
+_ENTRIES = 1 << 15  # features of a block: 256 KiB stay in the cache
+_CAPPED_ENTRIES = 1 << 20  # the same for a capped softmax, whose solver is faster on long arrays
+_LINE = 8  # doubles in a cache line of 64 bytes
+_PRODUCTS = 1 << 19  # records times runs of a block: their scores are 4 MiB
 
 
 class PlainSums:
     """Sums of minus the clipped gradients of a problem's records, without the regulariser."""
 
     def __init__(self, plan: Plan, problem: Problem, runs: int = 1) -> None:
-        """Prepare sums for so many runs side by side."""
+        """Prepare sums for this number of runs together."""
         self.plan, self.problem = plan, problem
         self.caps = slope_caps(problem.features, plan.clip, plan.norm)
         entries = _CAPPED_ENTRIES if plan.capped else _ENTRIES
@@ -321,7 +320,7 @@ class PlainSums:
             self.slope, self.overwrite = problem.loss.scalar_descent(), problem.loss.array_descent()
 
     def moves(self, stretch: Stretch, eta: Array, scale: Array, noise: Array) -> Iterator[Move]:
-        """Yield what every step of a stretch adds to the iterate; each is used before the next one is asked for.
+        """Yield the move of every step of a stretch, to be called before the next is yielded.
 
         Args:
             stretch: the steps.
@@ -345,7 +344,7 @@ class PlainSums:
         return Singly(x, y, bounds, noise, factors, np.ones(len(y)), slope)
 
     def _of_steps(self, stretch: Stretch) -> Iterator[Move]:
-        """Yield the sum of every step; the records of several small steps are gathered together."""
+        """Yield the function for the sum of every step; the records of several small steps are gathered together."""
         rows, size = stretch.rows, stretch.size
         if rows is None or size > self.rows or self.problem.loss.classified:
             for k in range(stretch.steps):
@@ -365,7 +364,7 @@ class PlainSums:
 
         Args:
             w: shape (d,), or (d, m) of m runs.
-            rows: shape (size,), or (size, m) where every run has a batch of its own; None for all records.
+            rows: shape (size,), or (size, m) where every run has its own batch; None for all records.
         """
         if rows is not None and rows.ndim == 2:
             return self._of_own_batches(w, rows)
@@ -378,7 +377,7 @@ class PlainSums:
         return total
 
     def _caps(self, rows: Any) -> Array | None:
-        """Return how steep the loss of these records may be; None where gradients are not clipped."""
+        """Return the largest slopes of these records; None without clipping."""
         return None if self.caps is None else self.caps[rows]
 
     def _of(self, x: Array, y: Array, caps: Array | None, w: Array) -> Array:

@@ -1,11 +1,10 @@
-"""Blocks of runs computed on other machines: what is sent, and what is checked of the answers.
+"""Blocks of runs computed on other machines.
 
-Every block draws from a stream of its own, and its outcome is the same wherever it is computed. What is sent is the
-plan, the records and the numbers of some blocks; what comes back, one array for each block.
+A request holds the plan, the records and the numbers of some blocks; the answer is one array for each block. Every
+block has its own random stream, so its outcome is the same wherever it is computed.
 
-Plans, problems and what they are made of as JSON, and back: bit for bit, and no classes but those of this package.
-
-A record (a named tuple, a frozen class, a dataclass) travels as its class and its fields, an array as its bytes.
+Plans, problems and their parts are sent as JSON and restored bit for bit, with classes of this package only: a named
+tuple, a frozen class or a dataclass as its class and fields, an array as its bytes.
 """
 
 from __future__ import annotations
@@ -36,16 +35,16 @@ def written(value: Any) -> str:
     """Return a value as JSON.
 
     Raises:
-        SpecError: it holds something that cannot travel, such as an open file.
+        SpecError: a part of it cannot be sent, such as an open file.
     """
     return json.dumps(_tree(value), sort_keys=True)
 
 
 def read(text: str) -> Any:
-    """Return the value of a text.
+    """Return the value in a text from `written`.
 
     Raises:
-        SpecError, ValueError, TypeError, KeyError: it is none.
+        SpecError, ValueError, TypeError, KeyError: it holds none.
     """
     return _value(json.loads(text))
 
@@ -113,18 +112,18 @@ Progress = Callable[[int, int], None]
 
 SCHEMA = "dpcalc.blocks/1"
 MOST_BYTES = 1 << 24
-"""Of what is sent with every piece: records are part of it."""
+"""The size limit of a request, records included."""
 
-_NUMBERS = 1 << 24  # of noise that the runs of a piece draw, some tenths of a second
+_NUMBERS = 1 << 24  # noise variables of a piece, some tenths of a second of work
 _PATIENCE = 3600.0  # seconds without any answer
 
 
 class There(NamedTuple):
-    """Who computes.
+    """The other machines.
 
     Attributes:
         executor: any `concurrent.futures.Executor`.
-        ahead: pieces on their way at most, or what says so at any time.
+        ahead: the largest number of pieces under way, or a function that returns it.
         attempts: how often a piece is sent before it counts as lost.
     """
 
@@ -134,24 +133,24 @@ class There(NamedTuple):
 
     @classmethod
     def of(cls, executor: Executor) -> There:
-        """Return any executor; a cluster says by itself how much it takes."""
+        """Return the machines of an executor; a cluster has its own ``ahead``."""
         return cls(executor, getattr(executor, "ahead", 32))
 
 
 class Rows(NamedTuple):
-    """What a block must answer: an array of this shape, of numbers; of whole numbers from 0 to ``most`` where given."""
+    """The expected answer of a block: an array of this shape; of integers from 0 to ``most`` if that is given."""
 
     shape: tuple[int, int]
     most: int | None
 
 
 class Blocks(Row):
-    """Some blocks in a row.
+    """Consecutive blocks.
 
     Args:
-        common: what all pieces are sent, as JSON.
+        common: the part of the request that all pieces share, as JSON.
         first: the number of the first block.
-        rows: what each of them is to answer.
+        rows: the expected answer of each block.
     """
 
     def __init__(self, common: str, first: int, rows: Sequence[Rows]) -> None:
@@ -162,7 +161,7 @@ class Blocks(Row):
         """Return the outcome of every block.
 
         Raises:
-            WorkerLost, ValueError: this is no answer.
+            WorkerLost, ValueError: the text is not the expected answer.
         """
         (outcomes,) = lines_of(self.document, text)
         arrays = read(outcomes)
@@ -177,7 +176,7 @@ class Blocks(Row):
         return Blocks(self._common, self.first + start, self._rows[start:end])
 
     def stopped(self, why: DpcalcError) -> list[Array]:
-        """Raise that there is no outcome: nothing is said of the others without it."""
+        """Raise WorkerLost: the other blocks are useless without this one."""
         raise WorkerLost(f"block {self.first} of the runs has no outcome: {why.message}", why.hint)
 
 
@@ -198,18 +197,18 @@ def run_all(
     cost: int,
     progress: Callable[[int], None] | None = None,
 ) -> Array:
-    """Return the outcomes of all blocks one below the other, computed by an executor.
+    """Compute all blocks by an executor and return their outcomes, concatenated in order.
 
     Args:
-        there: who computes.
-        function: that is given the document of a `Blocks`, by its name.
-        common: what all pieces are sent.
-        rows: what each block is to answer.
-        cost: numbers of noise that a block draws.
-        progress: called with how many blocks were added to those that are done.
+        there: the other machines.
+        function: takes the document of a `Blocks`; workers find it by its name.
+        common: the part of the request that all pieces share.
+        rows: the expected answer of each block.
+        cost: the number of noise variables that a block draws.
+        progress: called with the number of newly finished blocks.
 
     Raises:
-        SpecError: this cannot be sent.
+        SpecError: the request is too large, or a part of it cannot be sent.
         WorkerLost: a block has no outcome.
     """
     text = written(common)
@@ -224,10 +223,10 @@ def run_all(
 
 
 def answered(document: str, outcomes: Callable[[Any, range], Sequence[Array]]) -> str:
-    """Return the answer to a piece, given what makes the outcomes of some blocks from what all are sent.
+    """Return the answer to a request; ``outcomes`` computes some blocks from the common part.
 
     Raises:
-        SpecError: it is of another version of dpcalc.
+        SpecError: the request comes from another version of dpcalc.
     """
     asked = received(document, SCHEMA)
     first = asked["first"]

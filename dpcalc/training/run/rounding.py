@@ -1,15 +1,13 @@
-"""How likely it is that what a program releases is not the rounding of what the algorithm on real numbers has.
+"""The privacy cost of rounding: how a run in doubles, rounded to a grid, differs from the run on real numbers.
 
-A double differs from the real number that it stands for by a rounding error. Rounded to a grid, the two agree unless
-the real number is within that error of the middle between two points of the grid, which noise makes unlikely. Where
-they differ with probability P at most, on any records, a run that is (epsilon, delta)-private on real numbers is
-(epsilon, delta + (1 + e^epsilon) P)-private as it is executed (`docs/method.md`).
+A double differs from its real number by a rounding error. Rounded to a grid, the two agree unless the real number is
+within that error of a midpoint between two grid points, which noise makes unlikely. If they differ with probability at
+most P, on any records, a run that is (epsilon, delta)-private on real numbers is
+(epsilon, delta + (1 + e^epsilon) P)-private as executed (`docs/method.md`).
 
-How far rounding errors can move the steps of a run that stays hidden, and how its outcome is rounded for that.
-
-A step's errors move the mean of its noisy iterate, given all that came before, by a small part of its noise. Moves of
-fresh noise compose as private steps do: the root of the sum of their squares counts, and not their sum. That needs
-steps that bring no two points further apart: a smooth convex loss and steps of at most 2/smoothness.
+In hidden runs, the errors of a step move the mean of its noisy iterate, given the past, by a small part of its noise.
+Such shifts compose as private steps do: by the root of the sum of squares, not by the sum. This needs steps that bring
+no two points further apart: a smooth convex loss and steps of at most 2/smoothness.
 """
 
 from __future__ import annotations
@@ -33,29 +31,29 @@ from dpcalc.training.run.plan import Plan
 
 Array = NDArray[np.float64]
 UNIT = 2.0**-53
-_ROOM = 1.0 + 1e-9  # more than the curvature of a density over a rounding error, and the rounding of these formulas
-_DEEP = 9.0  # standard deviations, past which a shift is not accounted for by its odds
+_ROOM = 1.0 + 1e-9  # covers the change of a density over a rounding error, and the rounding of these formulas
+_DEEP = 9.0  # standard deviations beyond which a shift counts as a failure, not by its likelihood ratio
 _TOO_DEEP = 2.6e-18  # above e^(-_DEEP^2/2)
-_MOST_CELLS = 16.0  # a scale in cells of its grid is at least 8 and below this
+_MOST_CELLS = 16.0  # a scale in units of its grid is at least 8 and below this
 
 
 class Law(NamedTuple):
-    """What is used of a law of noise of scale 1: unimodal and symmetric.
+    """Constants of a distribution of noise of scale 1, unimodal and symmetric.
 
     Attributes:
         density: the largest density, rounded up.
         mean: of |Z|, rounded up.
         peak: the largest value of |z| times the density, rounded up.
         relative, absolute: a draw differs by at most (relative |Z| + absolute) units of roundoff from a variable of the
-            law, and in the generator's tail by that and its spacing there: an assumption on the generator.
-        reach: |Z| is larger than it less 1/4 with a probability of at most ``beyond``.
-        beyond: see there.
-        near: up to where `stretch` compares cell by cell.
-        spacing: units of roundoff between two draws where |Z| <= near + 1/2, at most.
-        rare: an upper bound on the probability that |Z| is above ``near``, and rounded to another cell.
-        above: an upper bound on the probability that |Z| is above ``near`` less 1/4, or in a cell across it.
-        coarse: units of roundoff between two draws where |Z| <= far, at most, which is 7 or 14.
-        tail: an upper bound on the mean of a draw's error where |Z| is above that, and of 0 elsewhere.
+            distribution, and in the generator's tail by that plus its spacing there: an assumption on the generator.
+        reach: |Z| exceeds reach - 1/4 with a probability of at most ``beyond``.
+        beyond: see ``reach``.
+        near: `stretch` compares cell by cell up to here.
+        spacing: the largest distance of two draws where |Z| <= near + 1/2, in units of roundoff.
+        rare: an upper bound on the probability that |Z| is above ``near`` and rounded to another cell.
+        above: an upper bound on the probability that |Z| is above near - 1/4, or in a cell across that.
+        coarse: the largest distance of two draws where |Z| is at most 7 (Laplace: 14), in units of roundoff.
+        tail: an upper bound on the mean of a draw's error where |Z| is above that, counting 0 elsewhere.
     """
 
     density: float
@@ -81,15 +79,18 @@ LAWS = {
         0.5, 1.0, 0.1839398, 3.0, 8.0, 128.0, 3.4e-56, 14.0, 4e3, 1e-15, 4e-6, 4e3, 6e-18
     ),
 }  # fmt: skip
-"""numpy draws both by a ziggurat: whole numbers of 52 or 53 bits times the width of a layer, at most 3.66 and 7.7.
+"""The constants of numpy's generators, Gaussian before Laplace.
 
-Past the last layer, at c = 3.6541... or 7.6971..., it draws c - ln(1 - U)/c or c - ln(1 - U) with U a multiple of
-2^-53: its draws there are some u e^(c (|z| - c))/c or u e^(|z| - c) apart, and none is larger than 12.23 or 44.5. Over
-the whole tail that adds .02 and 1 units to the mean error, where ``absolute`` has 4 to spare. Cell by cell it counts:
-up to ``near`` as ``spacing``, three or four times what it is, and beyond in ``rare``: 16 cells a scale, two slivers,
-the integral of density and spacing (2.5e-5 u and .014 u), the mass of what is never drawn (2e-34 and 5e-20), and 1e-10
-of the tail for what comparisons of doubles decide; at least three times the sum. ``coarse`` and ``tail`` are three
-times what they are as well: the spacing at 7 and at 14, and the integral beyond with the excess of what is never drawn.
+numpy draws both by a ziggurat: integers of 52 or 53 bits times the width of a layer, at most 3.66 and 7.7. Beyond the
+last layer, at c = 3.6541... or 7.6971..., it draws c - ln(1 - U)/c or c - ln(1 - U) with U a multiple of 2^-53: draws
+are about u e^(c (|z| - c))/c or u e^(|z| - c) apart there, and none is larger than 12.23 or 44.5. Over the whole tail
+that adds .02 and 1 units to the mean error, and ``absolute`` has 4 to spare.
+
+Cell by cell, the spacing counts up to ``near`` by ``spacing``, which is three or four times the actual one. Beyond, it
+counts by ``rare``, at least three times the sum of these: 16 cells per scale times two slivers times the integral of
+density and spacing (2.5e-5 u and .014 u), the mass of values that are never drawn (2e-34 and 5e-20), and 1e-10 of the
+tail for comparisons of doubles. ``coarse`` and ``tail`` are three times the actual values, too: the spacing at 7 and at
+14, and the integral beyond, with the mass that is never drawn.
 """
 
 ASSUMED = (
@@ -98,23 +99,23 @@ ASSUMED = (
 )
 
 CAPPED_FUNCTIONS = "exp, log and log1p of the installed numpy are within 4 units in the last place"
-"""What is assumed where the slopes of a capped softmax have an error (`dpcalc.training.run.capped`)."""
+"""The assumption for the errors of a capped softmax's slopes (`dpcalc.training.run.capped`)."""
 
 LOSS_FUNCTIONS: dict[str, str] = {
     LossName.LOGISTIC: "exp and tanh of the installed numpy and C library are within 4 units in the last place",
     LossName.SOFTMAX: "exp of the installed numpy is within 4 units in the last place",
 }
-"""What is assumed of the slopes of a loss where iterates stay hidden; those of other losses are arithmetic alone.
+"""The assumption for the slopes of a loss where iterates stay hidden; other losses need only arithmetic.
 
-Where sums of gradients are exact nothing is: whatever a slope is, it is cut off.
+Exact sums of gradients need no assumption, since slopes are clipped whatever their errors.
 """
 
 FUNCTIONS = frozenset({CAPPED_FUNCTIONS, *LOSS_FUNCTIONS.values()})
-"""All that is ever assumed of functions: of a run at most one of these."""
+"""All assumptions on functions; a run has at most one of them."""
 
 
 def assumption(noise: str) -> str:
-    """Return what is assumed of the generator, in words."""
+    """Return the assumption on the generator, in words."""
     law = LAWS[Noise(noise)]
     relative = f" + {law.relative:g} |Z|" if law.relative else ""
     name = "normal" if noise == Noise.GAUSSIAN else "Laplace"
@@ -124,8 +125,8 @@ def assumption(noise: str) -> str:
 def sum_miss(noise: str) -> float:
     """Return an upper bound on the probability that an entry of a noisy sum is rounded to another point of its grid.
 
-    The exact sum is known, so that the error of an entry is at most u (g + (3 + q) s |Z| + q_0 s), with u = 2^-53, the
-    grid g, the scale s, 8 <= s/g < 16, and the errors q |Z| + q_0 of a draw.
+    The sum before noise is exact, so the error of an entry is at most u (g + (3 + q) s |Z| + q_0 s), with u = 2^-53,
+    the grid g, the scale s, 8 <= s/g < 16, and the error q |Z| + q_0 of a draw.
 
     >>> sum_miss("gaussian") < 3.9e-14
     True
@@ -142,8 +143,8 @@ def output_miss(noise: str, error: float, scale: float, grid: float) -> float:
     """Return an upper bound on the probability that a released number is rounded to another point of its grid.
 
     Args:
-        noise: whose last draw is independent of all else.
-        error: a >= 0, of the number, in all.
+        noise: ``gaussian`` or ``laplace``; its last draw is independent of everything else.
+        error: a >= 0, the total error of the number.
         scale: s > 0, of the last noise on it.
         grid: g > 0, a power of two.
     """
@@ -151,18 +152,18 @@ def output_miss(noise: str, error: float, scale: float, grid: float) -> float:
 
 
 def stretch(noise: str, entries: float, error_in_cells: float, errors: float | None = None) -> tuple[float, float]:
-    """Return (h, tau) of the rounded laws as executed, P', and on real numbers, P.
+    """Return (h, tau) that relate the rounded distributions P' as executed and P on real numbers.
 
-    P'(S) <= e^h P(S) + tau and P(S) <= e^h P'(S) + tau. The scale of the noise is at least 8 cells of the grid. Of a
-    cell where |Z| <= r, the law's ``near``, an error of at most a cells adds two slivers: of width a each, and of a
-    density that is at most e^(l (r + l)) times that in the cell, with l = 1/8 + a/4 (e^l for Laplace noise). Beyond r
-    the two agree but for a probability of ``rare``, and of wider slivers than those of sums: 2 a ``above`` at most.
+    P'(S) <= e^h P(S) + tau and P(S) <= e^h P'(S) + tau. The scale of the noise is at least 8 units of the grid. To a
+    cell where |Z| <= r, the law's ``near``, an error of at most a cells adds two slivers of width a. Their density is
+    at most e^(l (r + l)) times that in the cell, with l = 1/8 + a/4 (e^l for Laplace noise). Beyond r the two agree
+    except with probability ``rare``; slivers wider than those of sums add at most 2 a ``above``.
 
     Args:
-        noise: whose draws are independent of each other and of all else that decides about an entry.
-        entries: how many numbers are rounded.
-        error_in_cells: a, below 1/4; of an entry whose draw is at most r.
-        errors: how many times a the errors of all entries come to; by default all are as large.
+        noise: ``gaussian`` or ``laplace``; draws are independent of each other and of all other inputs of an entry.
+        entries: the number of rounded numbers.
+        error_in_cells: a, below 1/4, for an entry whose draw is at most r.
+        errors: the sum of the errors of all entries over a; by default ``entries``.
     """
     law, errors = LAWS[Noise(noise)], entries if errors is None else errors
     if not error_in_cells < 0.25:
@@ -181,34 +182,34 @@ def stretch(noise: str, entries: float, error_in_cells: float, errors: float | N
 
 
 def shifted(shift: float) -> tuple[float, float]:
-    """Return (h, tau), as of `stretch`, where errors move the means of a run's fresh noise by ``shift`` in all.
+    """Return (h, tau), as of `stretch`, for errors that move the means of a run's fresh noise.
 
     Args:
-        shift: nu, the root of the sum of squares of what they move the mean of a step by, in units of its noise; of
-            Laplace noise in the 1-norm.
+        shift: nu, the root of the sum of squares of the shifts of all steps, in units of their noise; for Laplace noise
+            in the 1-norm.
 
     Returns:
-        h = 9 nu + nu^2/2, and tau = e^-40.5, above the probability that the log-likelihood ratio is larger.
+        h = 9 nu + nu^2/2, and tau = e^-40.5, which exceeds the probability that the log-likelihood ratio is larger.
     """
     return (up(_DEEP * shift + 0.5 * shift * shift, 4.0), _TOO_DEEP) if shift > 0.0 else (0.0, 0.0)
 
 
 def sum_error(noise: str) -> float:
-    """Return the largest error of an entry of a noisy sum in cells of its grid, where the draw is at most ``near``."""
+    """Return the largest error of an entry of a noisy sum in units of its grid, for draws up to ``near``."""
     law = LAWS[Noise(noise)]
     drawn = law.absolute + law.spacing
     return UNIT * (1.0 + _MOST_CELLS * ((3.0 + law.relative) * (law.near + 1.0) + drawn)) * _ROOM
 
 
 class Rounding(NamedTuple):
-    """How a run's released numbers are rounded, and what is lost by that.
+    """How a run's released numbers are rounded, and the bounds for its cost.
 
     Attributes:
-        miss: a bound on the probability that any of them is another one than on real numbers.
+        miss: a bound on the probability that any of them differs from the one on real numbers.
         log_factor, tail: h and tau of `stretch` for all of them; inf and 1 where no such bound is known.
-        grid: of the released numbers; None where every noisy sum is rounded, to a grid of its own.
-        shift: h and tau of `shifted`, for the errors of steps that stay hidden; 0 and 0 where sums are exact.
-        functions: what is assumed of the functions that slopes are made of, in words; None for nothing.
+        grid: of the released numbers; None where every noisy sum is rounded, each to its own grid.
+        shift: h and tau of `shifted`, for the errors of hidden steps; 0 and 0 where sums are exact.
+        functions: the assumption on the functions in slopes, in words; None for none.
     """
 
     miss: float
@@ -219,7 +220,7 @@ class Rounding(NamedTuple):
     functions: str | None = None
 
     def cost(self, epsilon: float) -> Cost:
-        """Return what is added to delta at this epsilon, and to epsilon where steps stay hidden."""
+        """Return the cost in delta at this epsilon, and in epsilon where steps stay hidden."""
         log_factor, tail = self.shift
         if not log_factor:
             return Cost(0.0, 1.0, _both(epsilon, up(self.miss + tail)))
@@ -228,7 +229,7 @@ class Rounding(NamedTuple):
         return _of_both(epsilon, log_factor, up(up(math.exp(log_factor), 4.0) * (self.miss + tail), 4.0))
 
     def cost_in_epsilon(self, epsilon: float) -> Cost:
-        """Return what is added to epsilon, and to delta at the epsilon that this makes: little even if it is large."""
+        """Return the cost in epsilon, and in delta at the raised epsilon, where delta stays small for large epsilon."""
         log_factor, tail = self.log_factor, self.tail
         if self.shift[0]:
             log_factor = up(log_factor + self.shift[0])
@@ -240,12 +241,12 @@ class Rounding(NamedTuple):
 
     @property
     def what(self) -> str:
-        """What is rounded, in words."""
+        """The rounded numbers, in words."""
         return "every noisy sum" if self.grid is None else "what is released"
 
 
 class Cost(NamedTuple):
-    """What rounding costs: (e, d)-privacy on real numbers is (e + epsilon, factor d + delta)-privacy as executed."""
+    """The cost of rounding: (e, d)-privacy on real numbers is (e + epsilon, factor d + delta)-privacy as executed."""
 
     epsilon: float
     factor: float
@@ -253,11 +254,11 @@ class Cost(NamedTuple):
 
 
 _NO_BOUND = Cost(math.inf, 1.0, 1.0)
-_MOST_STRETCH = 1.0  # an h past which nobody would pay for it: twice that is added to epsilon
+_MOST_STRETCH = 1.0  # a larger h is never worth it, since 2 h is added to epsilon
 
 
 def _of_both(epsilon: float, log_factor: float, tail: float) -> Cost:
-    """Return what it costs that both laws are as executed: see `stretch`."""
+    """Return the cost if the distributions on both data sets are as executed: see `stretch`."""
     factor, added = up(math.exp(log_factor), 4.0), up(2.0 * log_factor)
     return Cost(added, factor, up(factor * _both(up(epsilon + added), tail), 4.0))
 
@@ -268,11 +269,11 @@ def _both(epsilon: float, probability: float) -> float:
 
 
 def sums_rounding(plan: Plan, more: int = 0) -> Rounding:
-    """Return how every noisy sum of a plan is rounded; correlated noise besides moves means by what K errs.
+    """Return the rounding of every noisy sum of a plan; with correlated noise, errors of K also move means.
 
     Args:
         plan: what is executed.
-        more: numbers that are rounded besides.
+        more: the number of further rounded numbers.
     """
     sums, shift = float(plan.steps), (0.0, 0.0)
     if plan.strategy is not None:
@@ -292,11 +293,11 @@ _COMPOSITION = (
 
 
 def output_rounding(plan: Plan, loss: Loss) -> Rounding:
-    """Return how what a hidden run releases is rounded, and how likely it is that the rounding tells of an error.
+    """Return the rounding of a hidden run's released numbers.
 
     Args:
         plan: what is executed.
-        loss: what is minimised.
+        loss: the loss.
 
     Raises:
         NotApplicable: a step may spread errors, or every iterate is released.
@@ -316,15 +317,14 @@ class _Errors:
         self.scale = plan.output_scale or float(np.min(self.noisy))
 
     def rounding(self) -> Rounding:
-        """Return how the outcome is rounded."""
+        """Return the rounding of the released numbers."""
         self._refuse_spreading()
         plan = self.plan
         laps = plan.passes if plan.release is Release.PASS else 1
         grid = grid_of(self.scale)
-        # Errors of entries that are fixed given the past, whose root of the sum of squares is known: their sum is at
-        # most sqrt(d) times that.
+        # Given the past, errors of entries are fixed and have a known 2-norm; their sum is at most sqrt(d) times that.
         miss = laps * self.root * output_miss(plan.noise, self.of_release(0.0), self.scale, grid)
-        # The second of several releases depends on where in its cell the first one lies.
+        # A later release depends on where in its cell the first one lies.
         cells = self.of_release(self.law.spacing) / grid if laps == 1 else math.inf
         log_factor, tail = stretch(plan.noise, plan.columns, cells, self.root)
         log_shift, unlikely = shifted(self.shift())
@@ -332,10 +332,10 @@ class _Errors:
         return Rounding(miss, log_factor, tail, grid, (log_shift, unlikely + self.unlikely()), functions)
 
     def shift(self) -> float:
-        """Return how far errors move the means of the noise, in units of it: the root of the sum of squares.
+        """Return the root of the sum of squares of the shifts of all steps, in units of their noise.
 
-        Given the past, a step moves the mean of its iterate by the errors before its noise, and by those that came with
-        and after the noise of the step before. Without noise in the steps all errors add up, and move the output.
+        Given the past, the mean of a step's iterate is shifted by the errors before its noise, and by those with and
+        after the noise of the step before. Without noise in the steps all errors add up, and shift the output.
         """
         plan = self.plan
         before, after = self.before_noise(), self.after_noise(self.law.coarse)
@@ -343,14 +343,14 @@ class _Errors:
             averaged = UNIT * (plan.steps + 4.0) * self.furthest
             return up(((plan.steps + plan.started) * float(np.mean(before + after)) + averaged) / plan.output_scale, 64)
         moved = (before + np.roll(after, 1)) / self.noisy
-        norm = self.root if plan.noise == Noise.LAPLACE else 1.0  # the 1-norm over that
+        norm = self.root if plan.noise == Noise.LAPLACE else 1.0  # the 1-norm is at most this times the 2-norm
         return up(norm * math.sqrt(plan.steps * float(np.mean(np.square(moved)))), 64.0)
 
     def unlikely(self) -> float:
-        """Return how likely a draw, or a sum of draws, is longer than its reach, or too far out for its spacing.
+        """Return a bound on the probability that a draw or a sum exceeds its reach, or a draw the range of ``coarse``.
 
-        Where ``coarse`` ends, an error moves the next mean by its part of the noise there, and costs as much of the
-        probability as the largest density says.
+        Beyond the range of ``coarse``, a draw's error shifts the next mean, and costs at most that shift, in units of
+        the noise there, times the largest density.
         """
         plan, law = self.plan, self.law
         if plan.output_scale:
@@ -360,10 +360,10 @@ class _Errors:
 
     @property
     def furthest(self) -> float:
-        """How long an iterate can be, where draws and sums of normal ones are at most the reach of their law.
+        """The largest norm of an iterate, if draws, and sums of normal draws, are within their reach.
 
-        Without a domain an iterate is the sum of all steps, or less with a regulariser. Of normal noise an entry of
-        such a sum is normal, and its variance at most the sum of theirs.
+        Without a domain an iterate is the sum of all steps, or less with a regulariser. With normal noise an entry of
+        such a sum is normal, with at most the sum of the variances.
         """
         plan = self.plan
         if math.isfinite(plan.domain.radius):
@@ -374,15 +374,15 @@ class _Errors:
         return (pull + push * self.law.reach * self.root) * (1.0 + 64.0 * (plan.steps + 1.0) * UNIT)
 
     def before_noise(self) -> Array:
-        """Return what a step's mean is off by, at most: the projection before it, scores, slopes and their sum.
+        """Return a bound on the error of a step's mean: from the projection before it, scores, slopes and their sum.
 
-        With u = 2^-53, in d dimensions and a batch of b: of a projection less than (d/2 + 6) u R; of scores, in any
-        order of summation, less than (d + 16) u |w| B, which moves a gradient by the smoothness times that over B;
-        and of slopes, of caps, of weights of classes, of the sum and of its factor, less than b + d + 4 K + 32 units of
-        L + B max(1, Y). For K classes d K stands for d: the scores of a class need d alone, and the softmax the rest.
-        Slopes of the logistic loss, as (y - tanh(z/2))/2, are off by less than 2.5 u, whatever they are. That takes a
-        tanh, and other slopes an exp, within 4 units in the last place: the report says that this is assumed. Each has
-        room for terms of higher order. The slopes of a capped softmax are off by more: `dpcalc.training.run.capped`.
+        With u = 2^-53, d dimensions and a batch of b, the errors are less than: (d/2 + 6) u R for a projection;
+        (d + 16) u |w| B for scores, in any order of summation, which moves a gradient by the smoothness times that over
+        B; and b + d + 4 K + 32 units of L + B max(1, Y) for slopes, caps, weights of classes, the sum and its factor.
+        For K classes d is replaced by d K: the scores of a class need d, and the softmax the rest. Slopes of the
+        logistic loss, as (y - tanh(z/2))/2, have an error below 2.5 u. That needs a tanh, and other slopes an exp,
+        within 4 units in the last place, which the report states as an assumption. All bounds have room for terms of
+        higher order. The slopes of a capped softmax have larger errors: `dpcalc.training.run.capped`.
 
         Raises:
             NotApplicable: the scores of a capped softmax may be too far apart.
@@ -399,10 +399,10 @@ class _Errors:
         return np.asarray(off + eta * capped)
 
     def after_noise(self, spacing: float) -> Array:
-        """Return what an iterate is off by, at most, from its mean and its noise: roundings, and the errors of draws.
+        """Return a bound on the distance of an iterate from its mean plus its noise: rounding, and the errors of draws.
 
-        At most nine units of the iterate, seven of them of 1 - eta lambda or of a projection, and fewer of gradients
-        and of noise. Without either a step adds twice to an iterate that is multiplied by 1: two units.
+        At most nine units of the iterate, seven of them for 1 - eta lambda or a projection, and fewer of gradients and
+        of noise. Without a regulariser and a projection, a step adds twice to the iterate: two units.
 
         Args:
             spacing: of draws, in units of roundoff.
@@ -413,18 +413,18 @@ class _Errors:
         return np.asarray(added + self.drawn(spacing) * self.noisy)
 
     def of_release(self, spacing: float) -> float:
-        """Return what a released vector is off by from its mean and its noise; see `after_noise`."""
+        """Return a bound on the distance of a released vector from its mean plus its noise; see `after_noise`."""
         scale = self.plan.output_scale
         if not scale:
             return float(np.max(self.after_noise(spacing)))
         return 8.0 * UNIT * (self.furthest + scale * self.law.reach * self.root) + self.drawn(spacing) * scale
 
     def drawn(self, spacing: float) -> float:
-        """Return how long the errors of a vector of draws are, over their scale; with a spacing of 0, on average."""
+        """Return the norm of the errors of a vector of draws over their scale; on average, with a spacing of 0."""
         return UNIT * (self.law.relative * self.law.reach + self.law.absolute + spacing) * self.root * _ROOM
 
     def slope_error(self) -> float:
-        """Return what a slope of a capped softmax is off by, at most.
+        """Return a bound on the error of a capped softmax's slope.
 
         Raises:
             NotApplicable: scores may be too far apart.
@@ -439,11 +439,7 @@ class _Errors:
         return slope_error(self.loss.scores, apart, abs(math.log(plan.accounted["clip"] / bound)) + 1.0)
 
     def _refuse_spreading(self) -> None:
-        """Refuse steps that may bring two points further apart.
-
-        Raises:
-            NotApplicable: a step may.
-        """
+        """Raise NotApplicable if a step may bring two points further apart."""
         plan, loss = self.plan, self.loss
         smoothness = loss.smoothness
         if plan.clip is not None and loss.scores > 2 and not plan.capped:

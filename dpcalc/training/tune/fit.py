@@ -1,7 +1,8 @@
-"""Training with a choice among settings that is paid for: only the best of a random number of runs is released.
+"""Training with a choice among settings that the guarantee covers: the best of a random number of runs.
 
-The number of runs, the scores of the others and what they came to are thrown away. The records that runs are scored on
-are either public, or held out of the training records, the same in every run; these scores have exact integer noise.
+Only the best run is released; the number of runs, the other runs and their scores are discarded. Runs are scored on
+public records, or on records held out of the training records, the same in every run; scores on the latter have exact
+integer noise.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ _NO_CARD = "there is no privacy card of it: a card states the best of several ru
 
 
 class _Best(NamedTuple):
-    """The best run so far: its score, a larger one being better, its candidate, and what it came to."""
+    """The best run so far: its score, where larger is better, its candidate, and its outcome."""
 
     score: int
     place: int
@@ -66,7 +67,7 @@ class _Best(NamedTuple):
 
 
 class _Reader:
-    """The records, read once for all candidates, with those that runs are scored on."""
+    """The training records, read once for all candidates, and the records that runs are scored on."""
 
     def __init__(self, tune: Tune) -> None:
         self.tune = tune
@@ -74,7 +75,7 @@ class _Reader:
         self.scored: Prepared | None = None
 
     def __call__(self, draft: Draft, setup: Setup, *, share: float | None, **more: Any) -> Records:
-        """Return the records to train on, as `dpcalc.training.rule.records.read_records`."""
+        """Return the training records, as `dpcalc.training.rule.records.read_records`."""
         if self.records is None:
             records = read_records(draft, setup, share=share, **more)
             if self.tune.public is not None:
@@ -89,7 +90,7 @@ class _Reader:
 
 
 def _public(path: str, draft: Draft, setup: Setup, records: Records, share: float | None) -> Prepared:
-    """Return the public records that runs are scored on, read as those that are trained on.
+    """Return the public records that runs are scored on, read as the training records are.
 
     Raises:
         SpecError: they have other columns.
@@ -122,7 +123,7 @@ def fit_tuned(task: Task) -> Fit:
 
     Raises:
         MissingParameter: the budget is not given.
-        SpecError, NotApplicable, Infeasible: as in `fit`; or what is known of a candidate has no curve.
+        SpecError, NotApplicable, Infeasible: as in `fit`; or the guarantee of a candidate has no curve.
     """
     setup, question = task.setup, task.question
     tune = setup.tune
@@ -147,10 +148,10 @@ def fit_tuned(task: Task) -> Fit:
 
 
 def _check(task: Task, tune: Tune) -> None:
-    """Refuse what leaves no choice, or is not covered.
+    """Refuse a task without a budget, with given noise, with a tuned parameter given, or with a gate on attacks.
 
     Raises:
-        MissingParameter, SpecError, GateRefused: see above.
+        MissingParameter, SpecError, GateRefused: for these reasons.
     """
     if task.question.epsilon is None or task.question.log_delta is None:
         raise MissingParameter(
@@ -173,7 +174,7 @@ def _check(task: Task, tune: Tune) -> None:
 
 
 class _Runs:
-    """The candidates as runs that lack nothing, by the budget of one run."""
+    """The candidates as complete runs, given the budget of one run."""
 
     def __init__(self, task: Task) -> None:
         assert task.setup.tune is not None
@@ -186,7 +187,7 @@ class _Runs:
         return [self._found[place] for place in range(len(self.settings))]
 
     def made(self, place: int, budget: Question, reader: _Reader) -> Guaranteed:
-        """Return what is guaranteed of one run of a candidate with the noise for this budget."""
+        """Return the guarantee of one run of a candidate with the noise for this budget."""
         settings = self.settings[place]
         tuned = {name: value for name, value in settings.items() if name != TRAVEL}
         sources = {**self.task.sources, **dict.fromkeys(tuned, Source.ARGUMENT)}
@@ -200,10 +201,10 @@ class _Runs:
 
 
 def _travelling(found: Described, share: float) -> Described:
-    """Return the run with steps as long as the travel says, in units of kappa.
+    """Return the run with the step size for this travel, in units of kappa.
 
     Raises:
-        SpecError: the default rule says nothing of the run.
+        SpecError: the default rule does not cover the run.
     """
     rule = found.rule
     if rule is None or rule.travel is None:
@@ -219,12 +220,12 @@ def _travelling(found: Described, share: float) -> Described:
 
 
 def _case(found: TunedGuarantee, draft: Draft, question: Question, gates: Sequence[Gate], tune: Tune) -> Case:
-    """Return the case before anything is run; its inputs are those of the first candidate, but for what is tuned."""
+    """Return the case before anything is run; its inputs are those of the first candidate without tuned parameters."""
     query, runs = None, ()
     if found.ledger is not None:
         query = Query("ledger", {"ledger": found.ledger}, found.question)
         runs = tuple(made.case.query._replace(bound=made.case.best.bound) for made in found.made if made.case.best)
-    base = found.made[0].case  # its algorithm says what is released
+    base = found.made[0].case  # of the first candidate
     noisy = base.best.quantity if base.best is not None else ""
     hidden = {noisy, "step_size", *tune.settings}
     inputs = {name: value for name, value in _inputs(found, 0, draft, question).items() if name not in hidden}
@@ -249,7 +250,7 @@ def _inputs(found: TunedGuarantee, place: int, draft: Draft, question: Question)
 
 
 def _told(found: TunedGuarantee, tune: Tune, scored: Prepared) -> dict[str, Any]:
-    """Return what is public of the choice; neither the number of runs nor any other score is."""
+    """Return the public part of the choice; the number of runs and the other scores are not public."""
     candidates = []
     for settings, made in zip(tune.candidates, found.made, strict=True):
         best = made.case.best
@@ -266,13 +267,13 @@ def _told(found: TunedGuarantee, tune: Tune, scored: Prepared) -> dict[str, Any]
     }  # fmt: skip
 
 
-# --- carrying it out --------------------------------------------------------------------------------------------------
+# --- execution --------------------------------------------------------------------------------------------------------
 
 
 def _executed(
     case: Case, found: TunedGuarantee, candidates: Sequence[Described], scored: Prepared, setup: Setup, tune: Tune
 ) -> Fit:
-    """Run the candidates that are drawn, and keep the best alone."""
+    """Run randomly drawn candidates and keep only the best."""
     plans = [
         made.plan.averaged() if candidate.setup.average == Average.TAIL else made.plan
         for made, candidate in zip(found.made, candidates, strict=True)
@@ -290,7 +291,7 @@ def _executed(
     best: _Best | None = None
     source = ""
     with np.errstate(all="ignore"), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a warning would tell of the records
+        warnings.simplefilter("ignore")  # a warning would reveal something about the records
         for _ in range(run_count.draw(tune.tuning, tune.mean, below)):
             place = below(len(candidates))
             drawn = _source(setup, drawing)
@@ -308,7 +309,7 @@ def _executed(
 
 
 def _refuse(plans: Sequence[Plan], candidates: Sequence[Described], setup: Setup) -> None:
-    """Refuse what could not be carried out or written, before anything is run: for all candidates alike."""
+    """Refuse, before anything is run, a candidate that could not be executed or written."""
     for planned, candidate in zip(plans, candidates, strict=True):
         refuse_overflow(planned, candidate.draft.loss)
         refuse_unwritable_model(setup, candidate.draft, planned, candidate.records.shape[1])
@@ -324,7 +325,10 @@ def _source(setup: Setup, drawing: random.Random | None) -> kernel.Source:
 def _scored(
     weights: Array, scored: Prepared, draft: Draft, epsilon: float | None, below: discrete_laplace.Below
 ) -> int:
-    """Return how good a model is, as a whole number that a replaced record moves by at most `_most`; with noise."""
+    """Return the score of a model with noise: an integer that a replaced record changes by at most `_most`.
+
+    On public records, where ``epsilon`` is None, there is no noise.
+    """
     exact = score_of(weights, scored, draft)
     if epsilon is None:
         return exact
@@ -336,17 +340,17 @@ def _most(draft: Draft) -> int:
 
 
 def score_of(weights: Array, scored: Prepared, draft: Draft) -> int:
-    """Return how many records are classified right; of a regression minus the sum of absolute errors, in `LEVELS`.
+    """Return the number of correct predictions, or for a regression minus the sum of absolute errors, in `LEVELS`.
 
-    What a record adds depends on that record and its place alone. An error counts as at most the width of the range;
-    of squared ones, most are far smaller parts of the largest, and less of them would be left above the noise.
+    The term of a record depends on that record and its place alone. Errors are clipped to the width of the range.
+    Squared errors would be worse: most are a far smaller part of the largest, and would drown in the noise.
     """
     sums = sums_of(weights, Problem(scored.features, scored.labels, draft.loss))
     return sums.sums[0] if sums.most == 1 else -sums.sums[0]
 
 
 def _measured(score: int, scored: Prepared, draft: Draft, records: Records) -> dict[str, float]:
-    """Return the score of the best run as a number that says something: the accuracy, or the mean absolute error."""
+    """Return the score of the best run as an accuracy or a mean absolute error."""
     count = len(scored.labels)
     classifying = draft["loss"] in CLASSIFYING
     share = min(max(abs(score) / count / _most(draft), 0.0), 1.0) if (score > 0) == classifying else 0.0

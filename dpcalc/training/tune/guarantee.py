@@ -1,14 +1,14 @@
-"""What is guaranteed of the best of a random number of runs, each of a candidate drawn at random, score included.
+"""The guarantee of the best of a random number of runs, each with a random candidate, scores included.
 
-Every candidate gets noise for the same smaller budget, that of one run. A run is then the mixture of the candidates,
-and its profile, Renyi curve or mu is at most the largest of theirs. `dpcalc.notions.tuning` turns it into that of the
-best of K runs, and the budget of one run is the largest for which this is at most the budget asked. Records that are
-held out for scoring have a guarantee of their own, pure, and the worse of both is that of the release: which record is
-held out does not depend on the records, and is the same in all runs.
+Every candidate gets noise for the same smaller budget, that of one run. A run is then a mixture of the candidates, and
+its profile, Renyi curve or mu is at most the largest of theirs. `dpcalc.notions.tuning` turns this into the guarantee
+of the best of K runs; the budget of one run is the largest with which that keeps the given budget. Records held out for
+scoring have their own guarantee, a pure epsilon. The release has the worse of both, since the set of held-out records
+does not depend on the records and is the same in all runs.
 
-Released numbers are rounded (`dpcalc.training.run.rounding`). One run as executed is another than on real numbers with
-probability at most p, and so the release with probability at most p E K; or the cost is put into the profile of one run
-before that is transformed. Whichever keeps the budget is enough.
+Released numbers are rounded (`dpcalc.training.run.rounding`). One run as executed differs from the run on real numbers
+with probability at most p, so the release does with probability at most p E K. Or the cost is added to the profile of
+one run before the transformation. It is enough if one of the two keeps the budget.
 """
 
 from __future__ import annotations
@@ -41,26 +41,26 @@ _SET_ASIDE = (
     (0.0, 2.0**-14), (0.0, 2.0**-8), (1e-8, 2.0**-14), (1e-6, 2.0**-14), (1e-4, 2.0**-12), (1e-3, 2.0**-8),
     (1e-2, 2.0**-4), (1e-2, 0.5),
 )  # fmt: skip
-"""What is set aside for rounding, as shares of epsilon and of delta: the first that is enough."""
+"""Shares of epsilon and of delta that are reserved for rounding; the first pair that is enough is used."""
 
-_SMALLEST = -700.0  # below this ln delta, no double holds delta
+_SMALLEST = -700.0  # delta is not computed below this ln delta
 _TRIES = 10
-_FINE = 1 << 26  # of a bracket, in representable numbers: 1e-8
+_FINE = 1 << 26  # width of the final bracket, in representable numbers: relatively 1e-8
 _TRAINED_ON, _HELD_OUT = "trained on", "held out"
 
 Make = Callable[[Question], Guaranteed]
-"""From the budget of one run to what is guaranteed of a candidate with the noise for it."""
+"""From the budget of one run to the guaranteed run of a candidate."""
 
 
 class TunedGuarantee(NamedTuple):
-    """What is guaranteed of the release, and what the runs are.
+    """The guarantee of the release, and the runs.
 
     Attributes:
         row: the guarantee.
-        made: of every candidate, what is executed.
-        ledger: whose total the guarantee is; None where one run is known by more than a mu.
-        question: of which the ledger is asked: delta without what is set aside for rounding.
-        score_epsilon: of the score of one run, for the records held out; None where no record is.
+        made: the guaranteed run of every candidate.
+        ledger: the ledger with this total; None if the guarantee of one run is not a mu.
+        question: of the ledger: delta without the part that is reserved for rounding.
+        score_epsilon: of the score of one run, for the records held out; None without such records.
     """
 
     row: Result
@@ -71,15 +71,15 @@ class TunedGuarantee(NamedTuple):
 
 
 def tuned_guarantee(makes: Sequence[Make], tune: Tune, question: Question) -> TunedGuarantee:
-    """Return what is guaranteed of the best of K runs, within the budget.
+    """Return the guarantee of the best of K runs, within the budget.
 
     Args:
         makes: one for each candidate.
-        tune: the law of K, and whether runs are scored on records that are held out, whose guarantee counts as well.
+        tune: the law of K, and whether runs are scored on held-out records, which the guarantee then covers, too.
         question: the budget, epsilon and delta.
 
     Raises:
-        NotApplicable: what is known of a candidate has no curve, or rounding leaves no room.
+        NotApplicable: the guarantee of a candidate has no curve, or there is no room for rounding.
         SpecError, Infeasible: see `dpcalc.training.rule.guarantee.guarantee`.
     """
     for spare, share in _SET_ASIDE:
@@ -95,7 +95,7 @@ def tuned_guarantee(makes: Sequence[Make], tune: Tune, question: Question) -> Tu
 def _with_spare(
     makes: Sequence[Make], tune: Tune, question: Question, spare: float, share: float
 ) -> TunedGuarantee | None:
-    """Return the guarantee where so much of the budget is set aside; None where it is too little."""
+    """Return the guarantee with these shares of the budget reserved for rounding; None if they are too small."""
     assert question.epsilon is not None
     log_delta = question.safe_log_delta + math.log1p(-share)
     log_delta -= 8.0 * UNIT * (1.0 + abs(log_delta))
@@ -116,7 +116,7 @@ def _with_spare(
         raise Infeasible("no noise was found with which the best of so many runs keeps the budget", reached=row.value)
     stated = up(row.value + added, 2.0) if added else row.value
     roundings = [one.rounding for one in made]
-    # A rounding that loses at least as much as each of these; its grid is that of the first.
+    # A rounding that costs at least as much as each of these; its grid is that of the first.
     rounding = roundings[0]._replace(
         miss=max(one.miss for one in roundings), log_factor=max(one.log_factor for one in roundings),
         tail=max(one.tail for one in roundings), shift=max(one.shift for one in roundings),
@@ -137,7 +137,7 @@ def _with_spare(
 
 
 def _asked_at(log_delta: float) -> Question:
-    """Return what is asked at a delta, as a card has it: a decimal that is read back the same."""
+    """Return the question at this delta, in the decimal form that a card stores and reads back."""
     if log_delta < _SMALLEST:
         return Question(delta=0.0, log_delta=log_delta)
     delta, log_delta = parse_delta(repr(math.exp(log_delta)))
@@ -148,10 +148,10 @@ def _asked_at(log_delta: float) -> Question:
 
 
 def part_of(made: Guaranteed) -> Guarantee:
-    """Return what holds of one run of a candidate on real numbers, as a curve.
+    """Return the guarantee of one run of a candidate on real numbers, as a curve.
 
     Raises:
-        NotApplicable: there is none: the theorem gives epsilon at one delta alone.
+        NotApplicable: the theorem gives epsilon at one delta alone.
     """
     best = made.case.best
     assert best is not None
@@ -166,10 +166,10 @@ def part_of(made: Guaranteed) -> Guarantee:
 
 
 def envelope(parts: Sequence[Guarantee]) -> Guarantee:
-    """Return what holds of a run of a candidate that is drawn at random, whichever it is.
+    """Return the worst guarantee of the candidates, which holds for a run of a random one.
 
     Raises:
-        NotApplicable: one of several has no curve.
+        NotApplicable: one of several is known by (epsilon, delta) alone.
     """
     if len(parts) == 1:
         return parts[0]
@@ -188,7 +188,7 @@ def envelope(parts: Sequence[Guarantee]) -> Guarantee:
 
 
 def _assumed(made: Sequence[Guaranteed], known: Sequence[str]) -> tuple[str, ...]:
-    """Return all that is assumed: what is known to be, what is of the runs, and what is of rounding."""
+    """Return all assumptions: the known ones, those of the runs, and those of rounding."""
     rounding = (ROUNDED, assumption(made[0].plan.noise))
     own = (text for one in made if one.case.best is not None for text in one.case.best.assumes)
     return (*dict.fromkeys((*known, *(text for text in own if text not in rounding))), *rounding)
@@ -230,7 +230,7 @@ def _score_epsilon(tuning: Tuning, target: float) -> float:
 def _accounted(
     part: Guarantee, tuning: Tuning, score: float | None, adjacency: Adjacency, question: Question
 ) -> tuple[Ledger, list[Chosen]]:
-    """Return the ledger of the release and what holds of its entries: the runs, and the scores on records held out."""
+    """Return the ledger of the release and the guarantees of its entries: runs, and scores on held-out records."""
     parted = score is not None
     mu = {} if part.mu is None else {"mu": part.mu}
     entries = [Entry("runs", "", mu, part=_TRAINED_ON if parted else "", tuning=tuning)]
@@ -251,10 +251,10 @@ def _accounted(
 def _room(
     part: Guarantee, tuning: Tuning, rounding: Rounding, epsilon: float, log_delta: float, log_most: float
 ) -> bool:
-    """Return whether the rounded release has (epsilon, e^log_most), where that on real numbers has e^log_delta.
+    """Return whether the rounded release is (epsilon, e^log_most)-private; on real numbers it has delta = e^log_delta.
 
-    Either every run is what it is on real numbers, but for a probability of E K times that of one; or rounding is part
-    of the profile of one run.
+    Either all runs agree with those on real numbers, except with E K times the probability of one run; or the cost of
+    rounding is part of the profile of one run.
     """
     all_runs = rounding._replace(miss=min(1.0, up(tuning.mean * rounding.miss, 4.0)))
     lost = all_runs.cost(epsilon).delta if not rounding.shift[0] else 1.0
@@ -267,7 +267,7 @@ def _room(
 
 
 def executed(curve: Curve, rounding: Rounding) -> Curve:
-    """Return the profile of one run with its numbers rounded: the lesser of both ways to count what that costs."""
+    """Return the profile of one run with rounded numbers: the smaller of two bounds on the cost of rounding."""
     ways = [(way, way(0.0)) for way in (rounding.cost, rounding.cost_in_epsilon)]
 
     def log_delta(epsilon: float) -> float:
