@@ -7,4 +7,4 @@ STANDARD_STREAM = "-"
 """The path that stands for standard input or standard output."""
 
 Fields = Mapping[str, Any]
-"""An object of JSON: what its fields are, its schema says, or the function that makes it."""
+"""A JSON object; its schema, or the function that makes it, defines the fields."""

@@ -1,4 +1,4 @@
-"""Arrays from NPY and NPZ files, which may be forged: nothing is made before the file is known to hold it."""
+"""Arrays from NPY and NPZ files, which may be forged: nothing is allocated before the file is known to hold it."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from dpcalc.files.place import Place
 from dpcalc.files.reading import ARCHIVE_DIRECTORY, ARRAY_HEADER
 
 _ZEROS = 1 << 20  # bytes written at once
-_DEFLATED = 1032  # bytes that one byte of a deflated stream can unpack to, at most
+_DEFLATED = 1032  # the most bytes that one byte of a deflated stream can unpack to
 
 
 @contextlib.contextmanager
 def damaged_as(refusal: SpecError) -> Iterator[None]:
-    """Raise ``refusal`` for whatever a library's reader raises, which is many things on a damaged file.
+    """Raise ``refusal`` for any exception of a library's reader, which may raise many kinds on a damaged file.
 
-    What the system refuses, a lack of memory and our own errors stay what they are.
+    Errors of the operating system, a lack of memory and our own errors pass unchanged.
     """
     try:
         with warnings.catch_warnings():
@@ -41,7 +41,7 @@ def damaged_as(refusal: SpecError) -> Iterator[None]:
 
 
 class Header(NamedTuple):
-    """What an array is said to be, and the place of its first value; so many bytes are there."""
+    """The declared shape and type of an array, and the place of its first value; the file has enough bytes for it."""
 
     shape: tuple[int, ...]
     by_columns: bool
@@ -50,7 +50,7 @@ class Header(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Bytes of the values."""
+        """The number of bytes of the values."""
         return math.prod(self.shape) * self.dtype.itemsize
 
 
@@ -58,7 +58,7 @@ def read_header(stream: IO[bytes], room: int) -> Header:
     """Return the header of an array, in a file or member of ``room`` bytes; the stream is left at the first value.
 
     Raises:
-        ValueError: it is none, or of objects, or of more values than so many bytes can hold.
+        ValueError: it is no header, or of objects, or of more values than ``room`` bytes can hold.
     """
     version = np.lib.format.read_magic(stream)
     width, reader = (
@@ -70,7 +70,7 @@ def read_header(stream: IO[bytes], room: int) -> Header:
         raise ValueError(count)
     try:
         shape, by_columns, dtype = reader(io.BytesIO(length + stream.read(count)))
-    except (MemoryError, RecursionError):  # of brackets within brackets
+    except (MemoryError, RecursionError):  # from deeply nested brackets
         raise ValueError(count) from None
     header = Header(shape, by_columns, dtype, np.lib.format.MAGIC_LEN + width + count)
     if dtype.hasobject or not dtype.itemsize or min(shape, default=0) < 0 or header.size > room - header.offset:
@@ -92,14 +92,13 @@ def map_array(stream: IO[bytes]) -> NDArray[Any]:
 
 
 def new_table(what: str, rows: int, columns: int) -> NDArray[np.float64]:
-    """Return memory for a table of doubles, shape (rows, columns), which holds anything.
+    """Return uninitialised memory for a table of doubles, shape (rows, columns).
 
-    One of more than `reading.HELD_CELLS` lies in a temporary file of the user's own without a name, where the system
-    has such files: it is gone when the process ends, whatever ends it. The system keeps in memory what there is room
-    for.
+    A table of more than `reading.HELD_CELLS` is in a temporary file of the user without a name, if the system has such
+    files: it disappears when the process ends for any reason. The system keeps in memory what fits.
 
     Raises:
-        SpecError: the disk has no room, or there is no folder for temporary files; ``what`` is what the table holds.
+        SpecError: the disk has no room, or there is no folder for temporary files; ``what`` names the table.
     """
     if rows * columns <= reading.HELD_CELLS:
         return np.empty((rows, columns))
@@ -117,7 +116,7 @@ def new_table(what: str, rows: int, columns: int) -> NDArray[np.float64]:
 
 
 def _take_room(file: IO[bytes], size: int) -> None:
-    """Make a file so long that a later write to its memory map needs no more room: that would end the process."""
+    """Extend a file to its full size: a write to its memory map that found no room would end the process."""
     if hasattr(os, "posix_fallocate"):
         os.posix_fallocate(file.fileno(), 0, size)
         return
@@ -140,11 +139,11 @@ def read_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> NDArray[Any]
 
 
 def open_archive(shown: str, stream: IO[bytes]) -> zipfile.ZipFile:
-    """Return an NPZ file whose members can hold as much as they claim.
+    """Return an NPZ file whose members can be as large as they claim.
 
     Raises:
-        FileError: it does not end as numpy's archives do, its directory would not fit in memory, or a member claims
-            more than its bytes can unpack to.
+        FileError: it does not end like numpy's archives, its directory would not fit in memory, or a member claims more
+            than its bytes can unpack to.
     """
     size, no_archive = os.fstat(stream.fileno()).st_size, ("not a readable .npz file", "save it with numpy.savez")
     directory = _directory(stream, size)
@@ -169,16 +168,13 @@ def _is_honest(info: zipfile.ZipInfo) -> bool:
 
 
 def _directory(stream: IO[bytes], size: int) -> int | None:
-    """Return the length of an archive's directory, read from the last bytes of the file.
-
-    None where it does not end as numpy's archives do.
-    """
+    """Return the length of an archive's directory, from the last bytes of the file; None if it is not like numpy's."""
     stream.seek(max(0, size - 98))
     tail = stream.read(98)
     stream.seek(0)
     end = tail[-22:]  # signature, four short numbers, size and place of the directory, length of a comment
     if not end.startswith(b"PK\x05\x06") or end[-2:] != b"\0\0":
         return None
-    if tail[-42:-22].startswith(b"PK\x06\x07"):  # of a large archive: the longer numbers stand before
+    if tail[-42:-22].startswith(b"PK\x06\x07"):  # of a large archive, whose longer numbers are before it
         return int.from_bytes(tail[-58:-50], "little") if tail.startswith(b"PK\x06\x06") else size
     return int.from_bytes(end[12:16], "little")

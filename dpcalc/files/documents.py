@@ -1,9 +1,9 @@
 """YAML, JSON, TOML and printed Python values as nodes: depth and number of values are bounded, and nothing is run.
 
-Every value is the text that was typed; of a printed value it is the number or the text that Python reads.
+Every value is the text as typed; of a printed Python value, the number or text that Python reads.
 
-YAML is read from the parser's events, so that no tag runs, no alias multiplies, and ``1e-5``, ``1:30`` and ``no`` mean
-what they mean on the command line.
+YAML is read from the parser's events. So no tag runs, no alias multiplies, and ``1e-5``, ``1:30`` and ``no`` mean what
+they mean on the command line.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _NULLS = ("null", "Null", "NULL", "~")
 
 
 class Scalar(NamedTuple):
-    """A text; ``plain`` where it was written without quotes."""
+    """A text; ``plain`` if it was written without quotes."""
 
     place: Place
     text: str
@@ -44,7 +44,7 @@ class Items(NamedTuple):
 
 
 class Field(NamedTuple):
-    """A value of a mapping and the place of its key; ``merges`` where the key is YAML's ``<<``, without quotes."""
+    """A value of a mapping and the place of its key; ``merges`` if the key is YAML's ``<<`` without quotes."""
 
     place: Place
     node: Node
@@ -58,12 +58,12 @@ class Table(NamedTuple):
     fields: Mapping[str, Field]
 
     def read(self, key: str, reader: Callable[[Field, str], Any], otherwise: Any = None) -> Any:
-        """Return what a reader makes of the value of a key and its name, or what stands for it where there is none."""
+        """Return ``reader(field, key)``; ``otherwise`` if there is no such key."""
         field = self.fields.get(key)
         return otherwise if field is None else reader(field, key)
 
     def parted(self, names: Collection[str]) -> tuple[Table, Table]:
-        """Return the mapping of these keys, and that of all others."""
+        """Return a mapping of these keys, and one of all others."""
         own = {key: field for key, field in self.fields.items() if key in names}
         rest = {key: field for key, field in self.fields.items() if key not in names}
         return Table(self.place, own), Table(self.place, rest)
@@ -72,7 +72,7 @@ class Table(NamedTuple):
 Node = Scalar | Items | Table
 
 KINDS = {Scalar: "a single value", Items: "a list", Table: "a mapping"}
-"""What a node is called in messages."""
+"""Names of the kinds of nodes in messages."""
 
 
 def table(node: Node, what: str) -> Table:
@@ -87,10 +87,10 @@ def table(node: Node, what: str) -> Table:
 
 
 def text(node: Node, what: str) -> str:
-    """Return the text of a single value that is not empty.
+    """Return the text of a single nonempty value.
 
     Raises:
-        SpecError: it is something else.
+        SpecError: the node is something else.
     """
     if not isinstance(node, Scalar):
         raise node.place.error(f"{what} is {KINDS[type(node)]}; it must be a single value")
@@ -110,12 +110,12 @@ def mapping(field: Field, name: str) -> Table:
 
 
 def word(field: Field, name: str) -> str:
-    """Return a text that is not empty."""
+    """Return a nonempty text."""
     return text(field.node, name)
 
 
 def one_of(words: Collection[str], hint: Callable[[str], str | None] = lambda _: None) -> Callable[[Field, str], str]:
-    """Return the reader of one of some words; ``hint`` says what to write in place of another."""
+    """Return a reader that accepts one of ``words``; ``hint`` gives the cure for any other."""
 
     def read(field: Field, name: str) -> str:
         typed = text(field.node, name)
@@ -128,11 +128,11 @@ def one_of(words: Collection[str], hint: Callable[[str], str | None] = lambda _:
 
 
 BOOLEANS = {"true": True, "false": False}
-"""How yes and no are written."""
+"""The spellings of yes and no."""
 
 
 def truth(field: Field, name: str) -> bool:
-    """Return yes or no."""
+    """Return a boolean."""
     typed = text(field.node, name)
     if typed not in BOOLEANS:
         raise field.node.place.error(f"{name} is {clipped(typed)}; it must be true or false", f"write {name}: true")
@@ -140,12 +140,12 @@ def truth(field: Field, name: str) -> bool:
 
 
 def items(node: Node) -> tuple[Node, ...]:
-    """Return the items of a list, or the one value that stands for a list of one."""
+    """Return the items of a list; a single value counts as a list of one."""
     return node.items if isinstance(node, Items) else (node,)
 
 
 def repeated(values: Iterable[T]) -> T | None:
-    """Return the first value that was there before, or None."""
+    """Return the first value that repeats an earlier one, or None."""
     seen: set[T] = set()
     for value in values:
         if value in seen:
@@ -161,12 +161,12 @@ class Rules(NamedTuple):
     """How a kind of YAML file is read.
 
     Attributes:
-        foreign: whether it was written for another program: anchors and tags are then part of it (an alias is the node
-            it names, not a copy), a tagged value is marked, and no error quotes what it holds.
-        values: how many values and keys are read; None where the size of the file is limit enough.
-        items: how many values a list may have, or None.
+        foreign: whether it was written for another program: anchors and tags are then allowed (an alias is the node it
+            names, not a copy), a tagged value is marked, and no error quotes the file.
+        values: the most values and keys; None if the size of the file is limit enough.
+        items: the most values of a list, or None.
         anchor_hint: what to write instead of an anchor.
-        depth_hint: what to write instead of so many levels.
+        depth_hint: what to write instead of deep nesting.
     """
 
     foreign: bool = False
@@ -177,7 +177,7 @@ class Rules(NamedTuple):
 
 
 def parse_yaml(shown: str, raw: bytes, rules: Rules) -> Node | None:
-    """Return the one document of a YAML text, or None where there is none.
+    """Return the only document of a YAML text, or None if it is empty.
 
     Args:
         shown: the file's name, for messages.
@@ -185,7 +185,7 @@ def parse_yaml(shown: str, raw: bytes, rules: Rules) -> Node | None:
         rules: what it may hold.
 
     Raises:
-        FileError: it is not YAML, is too long or nested too deep, has a key twice, or something that is not read.
+        FileError: it is not YAML, is too long or nested too deep, repeats a key, or has something that is not read.
     """
     import yaml
 
@@ -201,7 +201,7 @@ def parse_yaml(shown: str, raw: bytes, rules: Rules) -> Node | None:
         mark = getattr(error, "problem_mark", None)
         place = Place(shown, mark.line + 1, mark.column + 1) if mark else Place(shown)
         problem = str(getattr(error, "problem", None) or "a character it must not have")
-        if "nesting depth" in problem:  # the parser, which reads ahead, has a limit of its own
+        if "nesting depth" in problem:  # the parser, which reads ahead, has its own limit
             raise place.error(f"nested more than {DOCUMENT_DEPTH} deep", rules.depth_hint) from None
         what = "not valid YAML" if rules.foreign else f"not valid YAML: {problem}"
         raise place.error(what, _syntax_hint(problem), discreet="not valid YAML") from None
@@ -214,7 +214,7 @@ def _syntax_hint(problem: str) -> str:
 
 
 class _Open(NamedTuple):
-    """A list or mapping being read; ``key`` holds a mapping's key that waits for its value."""
+    """A list or mapping being read; ``key`` is a mapping's key whose value is still to come."""
 
     place: Place
     anchor: str | None
@@ -224,7 +224,7 @@ class _Open(NamedTuple):
 
 
 class _Builder:
-    """From events to one node, without recursion."""
+    """Builds one node from events, without recursion."""
 
     def __init__(self, shown: str, rules: Rules) -> None:
         self.shown, self.rules = shown, rules
@@ -239,7 +239,7 @@ class _Builder:
         documents = 0
         for event in events:
             if isinstance(event, yaml.ScalarEvent):
-                # The tag "!" is how the parser says that a text was quoted.
+                # The parser gives quoted text the tag "!".
                 tagged = bool(event.tag and event.tag != "!")
                 self._refuse_marks(event, tagged)
                 self._put(Scalar(self._place(event), event.value, event.style in (None, ""), tagged), event.anchor)
@@ -327,7 +327,7 @@ def _too_many(place: Place, values: int) -> FileError:
     return place.error(f"more than {values} values", "write fewer, or split the file")
 
 
-# --- JSON and TOML, which have no places ------------------------------------------------------------------------------
+# --- JSON and TOML, without places ------------------------------------------------------------------------------------
 
 _LONG_KEY = re.compile(  # one pass without backtracking: parts of a dotted key, the dots between them
     rb"""(?<![\w-])(?>(?:[\w-]++|"(?:\\.|[^"\\\n])*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){%d}""" % DOCUMENT_DEPTH
@@ -335,16 +335,16 @@ _LONG_KEY = re.compile(  # one pass without backtracking: parts of a dotted key,
 
 
 class _Literal(str):
-    """A number as it was typed."""
+    """A number as typed."""
 
     __slots__ = ()
 
 
 def parse_json(path: str, raw: bytes) -> Node:
-    """Return a JSON text as a node; no error quotes what it holds.
+    """Return a JSON text as a node; no error quotes it.
 
     Raises:
-        SpecError: it is not JSON, is too long or nested too deep, or has a name twice in a mapping.
+        SpecError: it is not JSON, is too long or nested too deep, or repeats a name in a mapping.
     """
     import json
 
@@ -368,7 +368,7 @@ def parse_json(path: str, raw: bytes) -> Node:
 
 
 def parse_toml(path: str, raw: bytes) -> Node:
-    """Return a TOML text as a node; no error quotes what it holds.
+    """Return a TOML text as a node; no error quotes it.
 
     Raises:
         SpecError: it is not TOML, is too long or nested too deep, or has a line or a key that is too long.
@@ -383,23 +383,23 @@ def parse_toml(path: str, raw: bytes) -> Node:
     try:
         value = tomllib.loads(raw.decode("utf-8"), parse_float=_Literal)
     except ValueError as error:
-        at = re.search(r"at line (\d+), column (\d+)\)$", str(error))  # what stands before it quotes the file
+        at = re.search(r"at line (\d+), column (\d+)\)$", str(error))  # the text before it quotes the file
         raise SpecError(f"{path}{f':{at[1]}:{at[2]}' if at else ''}: not TOML", "check the file") from None
     return _node(value, Place(path))
 
 
-_SHOWN_OBJECT = re.compile(r"<([\w.]+)[^<>\n]{0,200}>")  # how Python prints a member of an enum, or a function
-_PROMPT = re.compile(r"^[\w. ]{1,80}[:=]\s*(?=[\[({])")  # what a print writes before a list: ``history: [...]``
+_SHOWN_OBJECT = re.compile(r"<([\w.]+)[^<>\n]{0,200}>")  # a printed member of an enum, or function
+_PROMPT = re.compile(r"^[\w. ]{1,80}[:=]\s*(?=[\[({])")  # text printed before a list: ``history: [...]``
 _WRAPPERS = ("array", "list", "tuple", "deque", "float64", "float32", "int64", "int32")
 
 
 def parse_python(path: str, raw: bytes) -> Node:
-    """Return a Python value as it was printed: lists, tuples, dicts, and objects by their class and fields.
+    """Return a printed Python value: lists, tuples, dicts, and objects by their class and fields.
 
-    ``Name(field=value)`` is a mapping whose ``class_name`` is Name; nothing is looked up, and nothing is called.
+    ``Name(field=value)`` is a mapping whose ``class_name`` is Name; nothing is looked up or called.
 
     Raises:
-        SpecError: it is none, is too long or nested too deep, or holds something else than values.
+        SpecError: it is no such value, is too long or nested too deep, or holds anything but values.
     """
     import ast
     import warnings
@@ -416,10 +416,10 @@ def parse_python(path: str, raw: bytes) -> Node:
 
 
 def _printed(node: Any) -> Any:  # noqa: PLR0911 (one return a kind)
-    """Return what a tree of Python spells, JSON types only.
+    """Return the value of a Python syntax tree, in JSON types.
 
     Raises:
-        ValueError: it is more than a value.
+        ValueError: it is not a plain value.
     """
     import ast
 
@@ -480,5 +480,5 @@ def _bounded_node(value: Any, place: Place, room: int, budget: Iterator[int]) ->
         return Scalar(place, "null" if value is None else str(value).lower())
     try:
         return Scalar(place, str(value), not isinstance(value, str) or isinstance(value, _Literal))
-    except ValueError:  # a whole number of more digits than are written out
+    except ValueError:  # an integer with too many digits to print
         raise SpecError(f"{place.file}: a number is too long", "shorten it") from None

@@ -1,7 +1,7 @@
 """The lines of CSV files and their cells.
 
-There are two readings. `text_blocks` is for files whose every fault may be shown: it is strict, and says where.
-`record_texts` is for tables of records, in which no line is ever refused: a refusal would tell one table from another.
+There are two readings. `text_blocks` is for files whose faults may be shown: it is strict, and gives the place.
+`record_texts` is for tables of records and never refuses a line: a refusal would distinguish one table from another.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from dpcalc.files.place import FileError, Place
 
 _PIECE = 4 << 20  # bytes read at once
 _RECORDS = 1 << 18  # bytes of records read at once
-_PER_COLUMN = 32  # bytes that each cell may add to the longest line of records
+_PER_COLUMN = 32  # bytes that each column adds to the longest line of records
 
 
 class Block(NamedTuple):
-    """Some whole lines of a file, and the number of the first."""
+    """Consecutive whole lines of a file, and the number of the first."""
 
     first: int
     lines: list[str]
@@ -33,10 +33,10 @@ class Block(NamedTuple):
 
 
 def text_blocks(shown: str, stream: IO[bytes], size: int) -> Iterator[Block]:
-    """Yield the lines of a file of at most ``size`` bytes, some megabytes at a time; they end with LF, CR LF or CR.
+    """Yield the lines of a file of at most ``size`` bytes, some megabytes at a time; lines end with LF, CR LF or CR.
 
     Raises:
-        SpecError: it is longer, or a line is, or it is not UTF-8 text.
+        SpecError: the file or a line is too long, or it is not UTF-8 text.
     """
     first, total, rest = 1, 0, b""
     while piece := stream.read(_PIECE):
@@ -82,9 +82,9 @@ def _too_long(shown: str, number: int) -> FileError:
 
 
 def record_texts(stream: IO[bytes], columns: int, step: int) -> Iterator[bytes]:
-    """Yield the lines that are left, so many together, parted by line feeds; one that is far too long is empty.
+    """Yield the remaining lines, ``step`` at a time, separated by line feeds; a line that is far too long is empty.
 
-    A record is a line, whatever stands in it: quotation marks do not reach beyond it, and blank lines count.
+    Every line is a record: quotation marks do not extend beyond a line, and blank lines count.
     """
     import numpy as np
 
@@ -105,7 +105,7 @@ def record_texts(stream: IO[bytes], columns: int, step: int) -> Iterator[bytes]:
 
 
 def _whole_lines(stream: IO[bytes], most: int) -> Iterator[bytes]:
-    """Yield some lines at a time, parted by line feeds; one of ``most`` bytes or more is empty."""
+    """Yield some lines at a time, separated by line feeds; a line of ``most`` bytes or more is empty."""
 
     def shortened(text: bytes) -> bytes:
         if len(text) >= most:
@@ -115,7 +115,7 @@ def _whole_lines(stream: IO[bytes], most: int) -> Iterator[bytes]:
     rest = b""
     while piece := stream.read(_RECORDS):
         text, end, rest = (rest + piece).rpartition(b"\n")
-        rest = rest[:most]  # of a line that is too long, more is not needed
+        rest = rest[:most]  # the rest of a line that is too long is not needed
         if end:
             yield shortened(text)
     if rest:
@@ -123,7 +123,7 @@ def _whole_lines(stream: IO[bytes], most: int) -> Iterator[bytes]:
 
 
 def count_lines(stream: IO[bytes]) -> int:
-    """Return how many lines `record_texts` yields."""
+    """Return the number of lines that `record_texts` yields."""
     count, last = 0, b"\n"
     while piece := stream.read(_RECORDS):
         count, last = count + line_feeds(piece), piece[-1:]
@@ -131,14 +131,14 @@ def count_lines(stream: IO[bytes]) -> int:
 
 
 def line_feeds(text: bytes) -> int:
-    """Return how many there are: numpy counts five times faster than `bytes.count`."""
+    """Return the number of line feeds: numpy counts five times faster than `bytes.count`."""
     import numpy as np
 
     return int(np.count_nonzero(np.frombuffer(text, np.uint8) == 0x0A)) if text else 0
 
 
 def split_cells(line: str) -> list[str]:
-    """Return the cells of a line, quoted or not; none where one is longer than is read."""
+    """Return the cells of a line, quoted or not; no cells if one is too long to read."""
     if '"' not in line:
         return line.split(",")
     try:
@@ -151,10 +151,10 @@ _MARKS = {";": "semicolons", "\t": "tabs"}
 
 
 def read_header(path: str, stream: IO[bytes]) -> list[str]:
-    """Return the names of the columns, which the first line holds.
+    """Return the names of the columns from the first line.
 
     Raises:
-        SpecError: it is too long, not UTF-8, or not a line of names; they are parted by something else than commas.
+        SpecError: the line is too long, not UTF-8, or not a list of names separated by commas.
     """
     line = stream.readline(reading.LINE_BYTES)
     if len(line) >= reading.LINE_BYTES:
@@ -188,9 +188,9 @@ def _is_number(text: str) -> bool:
 
 
 def read_rows(stream: IO[bytes], size: int) -> list[list[str]] | None:
-    """Return the cells of every line of a small file; none where it has more than ``size`` characters.
+    """Return the cells of every line of a small file; an empty list if it has more than ``size`` characters.
 
-    None stands for a file that cannot be read as CSV.
+    None means that the file cannot be read as CSV.
     """
     csv.field_size_limit(reading.LINE_BYTES)
     try:

@@ -1,4 +1,4 @@
-"""Writing results: whole or not at all. A file is either the old one or the complete new one."""
+"""Writing results atomically: a file is either the old one or the complete new one."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ _DESCRIPTOR = re.compile(r"/(?:dev|proc/self)/fd/([0-9]{1,9})")
 
 
 def write(text: str, path: str | None, option: str = "-o", *, commands: bool = False) -> None:
-    """Write ``text`` to ``path`` atomically, or to stdout where path is None or ``-``; ``option`` named the path.
+    """Write ``text`` to ``path`` atomically, or to stdout if path is None or ``-``.
 
     Args:
-        text: what to write. What a CI server would run or a terminal obey is made inert.
-        path: where to.
+        text: the text. Commands that a CI server or a terminal would obey are made inert.
+        path: the file.
         option: the flag that named the path.
-        commands: whether the text is made of commands to a CI server on purpose, and stays as it is.
+        commands: whether the text is meant as commands to a CI server, and is written unchanged.
 
     Raises:
-        SpecError: the file cannot be written; nothing of it was changed.
-        OSError: not all of it could be written to stdout.
+        SpecError: the file cannot be written; it is unchanged.
+        OSError: the text could not be written to stdout completely.
     """
     text = text if commands or isinstance(text, Inert) else inert(text, coloured=True)
     if is_stdout(path):
@@ -49,11 +49,11 @@ def write(text: str, path: str | None, option: str = "-o", *, commands: bool = F
 def write_bytes(data: bytes, path: str, option: str, *, link: bool = True) -> None:
     """Write ``data`` to the file ``path`` atomically; ``option`` is the flag that named it.
 
-    A link in its place, or one of several names of a file, is replaced, and refused where ``link`` is not set: of a
-    file that is changed, not made anew.
+    A path that is a link, or one of several names of a file, is replaced; without ``link`` it is refused, for a file
+    that is changed rather than created.
 
     Raises:
-        SpecError: the file cannot be written; nothing of it was changed.
+        SpecError: the file cannot be written; it is unchanged.
     """
     with _refusing(path, option), _file(path, link=link) as file:
         file.write(data)
@@ -64,8 +64,8 @@ def in_pieces(path: str | None, option: str = "-o") -> Iterator[Callable[[str], 
     """Pass a function that writes whole lines of text, as `write` does; the file changes once all are written.
 
     Raises:
-        SpecError: the file cannot be written; nothing of it was changed.
-        OSError: not all of it could be written to stdout.
+        SpecError: the file cannot be written; it is unchanged.
+        OSError: the text could not be written to stdout completely.
     """
     if is_stdout(path):
         yield write_to_stdout
@@ -85,10 +85,10 @@ def in_pieces(path: str | None, option: str = "-o") -> Iterator[Callable[[str], 
 
 
 def open_to_add(path: str, option: str) -> IO[bytes]:
-    """Return a file that is read and added to; it is made, for this user alone, where there is none.
+    """Return a file opened for reading and appending; a new one is readable only for this user.
 
     Raises:
-        SpecError: it cannot be opened, is no regular file, is reached through a link, or has other names as well.
+        SpecError: it cannot be opened, is no regular file, is reached through a link, or has other names too.
     """
     from dpcalc.files.place import target
 
@@ -97,7 +97,7 @@ def open_to_add(path: str, option: str) -> IO[bytes]:
 
 
 def append(text: str, path: str, option: str) -> None:
-    """Add ``text`` to the end of a file, which is made where there is none, or write it to a device.
+    """Append ``text`` to a file, which is created if missing, or write it to a device.
 
     Raises:
         SpecError: as `open_to_add`, or it cannot be written.
@@ -121,15 +121,15 @@ def write_to_stdout(text: str) -> None:
 
 
 def check_outputs(outputs: Iterable[tuple[str | None, str]], inputs: Iterable[str | None] = ()) -> None:
-    """Refuse outputs before work is done whose result would be lost, or would cost a file that is read.
+    """Refuse outputs before any work whose result would be lost or would overwrite an input.
 
     Args:
-        outputs: where to, with the option that says so; None stands for stdout.
-        inputs: the files that are read for it; None stands for no file.
+        outputs: (path, option that named it); None stands for stdout.
+        inputs: the files to read; None stands for no file.
 
     Raises:
-        SpecError: one cannot be written, two go to the same place, or one goes to the place of an input, by whatever
-            name: a link or a second name is the same file.
+        SpecError: an output cannot be written, two go to the same file, or one would replace an input; links and other
+            names of a file count as the file.
     """
     outputs = list(outputs)
     if all(path is None for path, _ in outputs):
@@ -161,16 +161,16 @@ def _refuse_unwritable(path: str) -> None:
 
 
 def _identities(path: str, stream: int) -> set[object]:
-    """Return what tells that two paths are one file: the file, a link itself, and the name in its folder.
+    """Return the identities by which two paths are the same file: the file, a link itself, and the name in its folder.
 
-    ``stream`` is the descriptor that ``-`` stands for.
+    ``stream`` is the descriptor of ``-``.
     """
     from dpcalc.files.place import ProjectFile
 
     if path == STANDARD_STREAM and not isinstance(path, ProjectFile):
         path = f"/dev/fd/{stream}"
     identities = set[object]()
-    with contextlib.suppress(OSError, ValueError):  # what is no path is refused where it is opened
+    with contextlib.suppress(OSError, ValueError):  # an invalid path is refused when it is opened
         if (descriptor := _descriptor(path)) is not None:
             identities.add(descriptor)
             status = os.fstat(descriptor)
@@ -184,12 +184,12 @@ def _identities(path: str, stream: int) -> set[object]:
 
 
 def is_stdout(path: str | None) -> bool:
-    """Return whether what is written to a path goes to standard output."""
+    """Return whether a path leads to standard output."""
     return path is None or _descriptor(path) == 1
 
 
 def is_file(path: str) -> bool:
-    """Return whether what is written to a path goes to a file of that name, not to a stream, a device or a pipe."""
+    """Return whether a path leads to a file, not to a stream, a device or a pipe."""
     return _descriptor(path) is None and (os.path.isfile(path) or not os.path.exists(path))
 
 
@@ -202,27 +202,27 @@ def say(text: str, *, commands: bool = False) -> None:
 
 @contextlib.contextmanager
 def _refusing(path: str, option: str) -> Iterator[None]:
-    """Report what goes wrong with a path as a refusal of it."""
+    """Turn errors about a path into a `SpecError`."""
     try:
         yield
     except OSError as error:
         why, cure = error.strerror or error, getattr(error, "cure", None)
         raise SpecError(f"cannot write {path}: {why}", cure or f"choose another file for {option}") from None
-    except ValueError:  # a NUL, or what no file system encodes
+    except ValueError:  # a NUL, or characters that no file system encodes
         raise SpecError(f"{path!r} is not a path", f"choose another file for {option}") from None
 
 
 def _descriptor(path: str) -> int | None:
-    """Return the descriptor that a path stands for, if it is no file of its own."""
+    """Return the descriptor that a path stands for; None if it is an ordinary path."""
     match = _DESCRIPTOR.fullmatch(path)
     return int(match[1]) if match else _STANDARD.get(path)
 
 
 @contextlib.contextmanager
 def _file(path: str, *, link: bool = True) -> Iterator[Any]:
-    """Pass a file to write bytes to: a path's descriptor or device, or what replaces its file at the end.
+    """Pass a file to write bytes to: a path's descriptor or device, or a draft that replaces its file at the end.
 
-    A link, or one of several names, is replaced as well where ``link`` says so, and refused else.
+    A link, or one of several names of a file, is replaced only with ``link``, else refused.
     """
     descriptor = _descriptor(path)
     if descriptor is not None:
@@ -248,7 +248,7 @@ def _replacing(place: Target) -> Iterator[IO[bytes]]:
     from dpcalc.files.place import draft_name
 
     mode = place.mode
-    # Named before it is made, so that an interrupt at any moment knows what to remove.
+    # The name is chosen before the file is created, so that an interrupt at any moment can remove it.
     draft = draft_name()
 
     def opened(name: str, flags: int) -> int:
@@ -271,10 +271,10 @@ def _replacing(place: Target) -> Iterator[IO[bytes]]:
 
 
 class _Whole(io.RawIOBase):
-    """A file of which every write is whole or fails: a write may take a part only, and Python's streams lose the rest.
+    """A file whose writes are complete or fail: a system write may be partial, and Python's streams lose the rest.
 
-    ``raw`` is None for a stream that is closed. Where ``keep`` is not set, what cannot be written is given up, and
-    ``lost`` says why.
+    ``raw`` is None for a closed stream. Without ``keep``, text that cannot be written is dropped, and ``lost`` says
+    why.
     """
 
     def __init__(self, raw: Any, *, keep: bool = True) -> None:
@@ -308,7 +308,7 @@ class _Whole(io.RawIOBase):
         left = data
         while left:
             count = self._raw.write(left)
-            if count is None:  # a pipe that is full and does not wait
+            if count is None:  # a full pipe that does not block
                 import select
 
                 select.select([], [self._raw], [])
@@ -321,11 +321,9 @@ class _Whole(io.RawIOBase):
 
 @contextlib.contextmanager
 def whole_streams() -> Iterator[_Whole]:
-    """Within it, stdout takes all that is written or raises, and never at exit.
+    """Make stdout write completely or raise, at once and not at exit; yield stderr.
 
-    What is yielded is stderr: its ``lost`` says why a message could not be written.
-
-    A message that cannot be written to stderr raises nothing, for it must not cost what is still to be done.
+    A message that cannot be written to stderr raises nothing, so that the remaining work is done; ``lost`` says why.
     """
     streams, messages = (sys.stdout, sys.stderr), _Whole(None, keep=False)
     try:
@@ -339,7 +337,7 @@ def whole_streams() -> Iterator[_Whole]:
 
 
 def _raw(stream: TextIO | None) -> Any:
-    """Return the unbuffered file below a stream of the interpreter's; None where it has none."""
+    """Return the unbuffered file below a stream of the interpreter; None if it has none."""
     buffer = getattr(stream, "buffer", None)
     raw = getattr(buffer, "raw", buffer)
     return raw if isinstance(raw, io.RawIOBase) else None
@@ -347,7 +345,7 @@ def _raw(stream: TextIO | None) -> Any:
 
 def _wrapped(stream: TextIO | None, whole: _Whole) -> TextIO:
     if stream is not None and _raw(stream) is None:
-        return stream  # one that somebody put in its place, to catch what is printed
+        return stream  # a replacement that captures the output
     if stream is not None:
         stream.flush()
     encoding = stream.encoding if stream is not None else "utf-8"

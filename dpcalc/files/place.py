@@ -1,20 +1,18 @@
-"""Where something is wrong in a file, and how an error says so.
+"""Places of errors in files, and the files that are opened: inputs of recipes inside their project, and outputs.
 
-Which file is opened: a regular one, and for a recipe exactly the one that was checked to lie inside its project.
+A recipe reads only files inside its project. Their path is resolved once. Then it is opened from the project's folder
+downwards, one part at a time, and no part may be a link: the file that was checked is the file that is opened, whatever
+happens in between. A hard link looks like the file itself, but whoever can make one inside the project can already read
+its target.
 
-A path inside a project is resolved once. It is opened from the project's folder downwards, one part at a time, and no
-part may be a link: the file that was checked is the file that is opened, whatever happens in between. A hard link looks
-like the file itself, but whoever may make one inside the project can already read what it leads to.
+An output is a name in a folder that is entered from a trusted one, part by part, through no link. A checkout may have a
+link under the name of a report, or of a folder above it. The user of dpcalc chose the name; the link must not choose
+another file. So every folder is opened inside the one above it, and whatever has the last name is replaced, never
+followed.
 
-Where an output goes: a name in a folder that is entered from a trusted one, part by part, through no link.
-
-A checkout may hold a link under the name of a report, or of a folder above it. Who runs dpcalc chose the name; the link
-must not choose another file. So every folder is opened inside the one above it, and what stands under the last name is
-replaced, never followed.
-
-Trusted are the current folder, where a relative path begins and an absolute one that names it, and the root of the
-file system, where every other absolute path begins. Links that stand in the root itself are followed, such as ``/tmp``
-and ``/var`` of macOS: no checkout can put one there.
+The trusted folders are the current folder, for relative paths and absolute ones that name it, and the root of the file
+system, for all other absolute paths. Links in the root itself are followed, such as ``/tmp`` and ``/var`` of macOS: no
+checkout can put one there.
 """
 
 from __future__ import annotations
@@ -31,18 +29,18 @@ from typing import IO, NamedTuple
 from dpcalc.errors import SpecError
 from dpcalc.files import STANDARD_STREAM
 
-_COMPARED = 200  # names among which one that is spelt alike is looked for
+_COMPARED = 200  # names among which similar spellings are looked for
 
 
 def shown_path(path: str) -> str:
-    """Return the path as messages show it: one line, without control characters."""
+    """Return the path for messages: one line, without control characters."""
     return path if path.isprintable() else ascii(path)
 
 
 class Place(NamedTuple):
-    """Where something stands; line 0 where only the file is known.
+    """A place in a file; line 0 if only the file is known.
 
-    As a text it is one line without control characters; standard input as a whole is ``<stdin>``.
+    As text it is one line without control characters; standard input as a whole is ``<stdin>``.
     """
 
     file: str
@@ -56,18 +54,18 @@ class Place(NamedTuple):
         return f"{file}:{self.line}:{self.column}" if self.column else f"{file}:{self.line}"
 
     def error(self, what: str, hint: str | None = None, *, discreet: str | None = None) -> FileError:
-        """Return the error that says where; see `FileError`."""
+        """Return the error at this place; see `FileError`."""
         return FileError(self, what, hint, discreet)
 
     def refuse(self, *refusals: tuple[object, str, str | None]) -> None:
-        """Refuse what stands here for the first of these that holds: a condition, what is wrong, and the hint."""
+        """Raise the error of the first refusal (condition, what is wrong, hint) whose condition holds."""
         for holds, what, hint in refusals:
             if holds:
                 raise self.error(what, hint)
 
     @contextlib.contextmanager
     def blamed(self, prefix: str = "") -> Iterator[None]:
-        """Say that a value stands here which is refused within; of what already has a place nothing is said anew."""
+        """Give refusals of a value the place of this value, unless they have one."""
         try:
             yield
         except FileError:
@@ -81,8 +79,8 @@ class FileError(SpecError):
 
     Attributes:
         place: where it is.
-        what: what is wrong; the message is the place and this.
-        discreet: the message without a quotation of what the file holds.
+        what: what is wrong; the message is the place and this text.
+        discreet: the message without a quotation from the file.
     """
 
     def __init__(self, place: Place, what: str, hint: str | None = None, discreet: str | None = None) -> None:
@@ -92,12 +90,12 @@ class FileError(SpecError):
         self._unquoted = discreet
 
     def __reduce__(self) -> tuple[type[FileError], tuple[Place, str, str | None, str | None]]:
-        """Return how it is made again in another process."""
+        """Return how to rebuild it in another process."""
         return type(self), (self.place, self.what, self.hint, self._unquoted)
 
 
 def clipped(text: str) -> str:
-    """Return a text as messages quote it."""
+    """Return a text quoted for messages."""
     return repr(text if len(text) <= 60 else text[:57] + "...")
 
 
@@ -112,21 +110,21 @@ def near(word: str, names: Iterable[str]) -> str:
 
 
 _MARKERS = (".git", "pyproject.toml")
-# Not blocking, so that opening a pipe that nobody writes to does not wait.
+# Not blocking, so that opening a pipe without a writer does not wait.
 _FLAGS = os.O_RDONLY | sum(getattr(os, name, 0) for name in ("O_NONBLOCK", "O_NOCTTY", "O_CLOEXEC", "O_BINARY"))
 NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 FOLDER = os.O_RDONLY | sum(getattr(os, name, 0) for name in ("O_PATH", "O_DIRECTORY", "O_CLOEXEC"))
 
 
 class ProjectFile(str):
-    """A file that a recipe names: the text is what messages show, ``parts`` lead from the project's folder to it."""
+    """A file that a recipe names: the text is for messages, ``parts`` lead from the project's folder to it."""
 
     root: str
     parts: tuple[str, ...]
 
     @property
     def ending(self) -> str:
-        """The ending of the file's own name, in small letters."""
+        """The ending of the file's own name, in lower case."""
         return os.path.splitext(self.parts[-1])[1].lower() if self.parts else ""
 
     @property
@@ -138,7 +136,7 @@ class ProjectFile(str):
         """Return the descriptor of the file that was checked.
 
         Raises:
-            OSError: it cannot be opened, or is not what was checked.
+            OSError: it cannot be opened, or is not the file that was checked.
         """
         try:
             return self._step_by_step() if os.open in os.supports_dir_fd and NO_LINK else self._compared()
@@ -160,7 +158,7 @@ class ProjectFile(str):
             os.close(handle)
 
     def _compared(self) -> int:
-        """Return the file opened by its resolved path, where folders cannot be opened: it must still be there."""
+        """Return the file opened by its resolved path, for systems that cannot open folders: it must still be there."""
         handle = os.open(self.real, _FLAGS)
         try:
             same = os.path.realpath(self.real) == self.real
@@ -181,11 +179,11 @@ class LeavesProject(ValueError):
 
 
 def inside(root: str, path: str, shown: str) -> ProjectFile:
-    """Return the file that a path leads to, links followed, if it lies in the folder ``root`` (itself resolved).
+    """Return the file that a path leads to, following links, if it is in the folder ``root`` (itself resolved).
 
     Raises:
-        LeavesProject: it does not.
-        ValueError: it is not a path.
+        LeavesProject: it is not.
+        ValueError: the text is not a path.
     """
     real = os.path.realpath(path)
     try:
@@ -201,9 +199,9 @@ def inside(root: str, path: str, shown: str) -> ProjectFile:
 
 
 def project_of(folder: str) -> str:
-    """Return the nearest folder at or above ``folder`` that is a project's; ``folder`` itself where there is none."""
+    """Return the nearest folder at or above ``folder`` that is a project; ``folder`` itself if there is none."""
     real = os.path.realpath(folder)
-    # As the path was typed first: a link inside a project must not move its bounds.
+    # The typed path comes first: a link inside a project must not move its bounds.
     project = _nearest(os.path.abspath(folder)) or _nearest(real)
     return os.path.realpath(project) if project else real
 
@@ -213,11 +211,11 @@ def _nearest(folder: str) -> str | None:
         if any(os.path.exists(os.path.join(folder, marker)) for marker in _MARKERS) and _may_be_a_project(folder):
             return folder
         folder = above
-    return None  # the root of a file system holds everything
+    return None  # the root of a file system contains everything
 
 
 def _may_be_a_project(folder: str) -> bool:
-    """Return whether a folder is neither somebody's home, with its dotfiles, nor one that everybody writes to."""
+    """Return whether a folder is neither somebody's home, with its dotfiles, nor writable by everybody."""
     return os.path.realpath(folder) not in _homes() and not os.stat(folder).st_mode & stat.S_ISVTX
 
 
@@ -231,7 +229,7 @@ def _homes() -> set[str]:
 
 
 def ending(path: str) -> str:
-    """Return the ending of a file's name, in small letters."""
+    """Return the ending of a file's name, in lower case."""
     return path.ending if isinstance(path, ProjectFile) else os.path.splitext(path)[1].lower()
 
 
@@ -256,7 +254,7 @@ def open_regular(path: str) -> IO[bytes]:
 
 @contextlib.contextmanager
 def discreetly(path: str) -> Iterator[None]:
-    """Let no error quote what stands in a file that a recipe names: whoever sees the error may not see the file."""
+    """Let no error quote a file that a recipe names: its readers may not be allowed to see the file."""
     try:
         yield
     except FileError as error:
@@ -268,12 +266,12 @@ def discreetly(path: str) -> Iterator[None]:
 _SEPARATORS = re.compile(f"[{re.escape(os.sep + (os.altsep or ''))}]+")
 _GIT = ".git"
 _EXECUTE = 0o111
-_JUNCTION = 0xA0000003  # IO_REPARSE_TAG_MOUNT_POINT of Windows: a link to a folder that is no symbolic link
+_JUNCTION = 0xA0000003  # IO_REPARSE_TAG_MOUNT_POINT of Windows: a link to a folder, not a symbolic link
 _HANDLES = bool(NO_LINK) and {os.open, os.stat, os.unlink, os.rename} <= os.supports_dir_fd
 
 
 class Unwritable(OSError):
-    """A place where nothing is written; ``strerror`` says why, and ``cure`` what to do."""
+    """A place where nothing may be written; ``strerror`` says why, and ``cure`` what to do."""
 
     def __init__(self, why: str, cure: str | None = None) -> None:
         super().__init__(errno.EPERM, why)
@@ -281,9 +279,9 @@ class Unwritable(OSError):
 
 
 class Folder:
-    """A folder that is held open while something is written in it, so that no link can take its place.
+    """A folder that is held open while something is written in it, so that no link can replace it.
 
-    Where the system cannot hold it open, as on Windows, names are looked up by its path instead.
+    If the system cannot hold it open, as on Windows, names are looked up by its path.
     """
 
     def __init__(self, path: str, handle: int | None) -> None:
@@ -291,21 +289,21 @@ class Folder:
 
     @classmethod
     def trusted(cls, path: str) -> Folder:
-        """Return a folder that is entered as it is named, links included."""
+        """Return a folder entered by its name, following links."""
         return cls(path, os.open(path, FOLDER) if _HANDLES else None)
 
     def close(self) -> None:
-        """Let the folder go."""
+        """Close the folder."""
         if self._handle is not None:
             os.close(self._handle)
             self._handle = None
 
     def at(self, name: str) -> tuple[str, int | None]:
-        """Return the path and the ``dir_fd`` by which functions of `os` find a name of this folder."""
+        """Return the path and the ``dir_fd`` with which functions of `os` find a name in this folder."""
         return (os.path.join(self._path, name), None) if self._handle is None else (name, self._handle)
 
     def status(self, name: str) -> os.stat_result | None:
-        """Return what stands under a name, of a link itself; None where nothing does."""
+        """Return the status of a name, of a link itself; None if there is no such name."""
         path, handle = self.at(name)
         try:
             return os.stat(path, dir_fd=handle, follow_symlinks=False)
@@ -313,15 +311,15 @@ class Folder:
             return None
 
     def open(self, name: str, flags: int, mode: int = 0o600) -> int:
-        """Return the descriptor of a file, which is no link."""
+        """Return the descriptor of a file that is no link."""
         path, handle = self.at(name)
         return os.open(path, flags | NO_LINK | getattr(os, "O_CLOEXEC", 0), mode, dir_fd=handle)
 
     def inner(self, name: str, *, links: bool = False) -> Folder:
-        """Return a folder inside this one; one behind a link where ``links`` says so.
+        """Return a folder inside this one; it may be a link if ``links``.
 
         Raises:
-            Unwritable: it is a link, or where Git keeps a repository.
+            Unwritable: it is a link, or a repository of Git.
         """
         inner = name if self._path == os.curdir else os.path.join(self._path, name)
         status = self.status(name)
@@ -336,7 +334,7 @@ class Folder:
         return Folder(inner, os.open(path, FOLDER | (0 if links else NO_LINK), dir_fd=handle))
 
     def replace(self, draft: str, name: str) -> None:
-        """Give a file the name of another, or of a link, which it replaces."""
+        """Rename a file to replace another file or a link."""
         (source, handle), (target, _) = self.at(draft), self.at(name)
         os.replace(source, target, src_dir_fd=handle, dst_dir_fd=handle)
 
@@ -347,10 +345,10 @@ class Folder:
             os.unlink(path, dir_fd=handle)
 
     def tried(self) -> int:
-        """Return the mode of a file that is made here, and removed.
+        """Return the mode of a trial file that is created here and removed.
 
         Raises:
-            OSError: none can be made.
+            OSError: none can be created.
         """
         draft = draft_name()
         try:
@@ -363,18 +361,18 @@ class Folder:
             self.remove(draft)
 
     def _refuse_git(self, name: str, status: os.stat_result | None) -> None:
-        """Refuse the folder, or file, that leads to a repository: by its name, and by any other that the system has."""
+        """Refuse the folder, or file, of a Git repository, by its name or by any alias in the file system."""
         git = self.status(_GIT) if status is not None else None
         if name.casefold() == _GIT or (git is not None and status is not None and os.path.samestat(git, status)):
             raise Unwritable("Git keeps its repository there", None)
 
 
 class Target:
-    """The name in a folder that an output goes to, and what stands there.
+    """The name in a folder that an output goes to, and what has this name now.
 
     Raises:
-        Unwritable: nothing is written there: a program, a repository of Git.
-        OSError: it is a folder, or cannot be looked at.
+        Unwritable: it is a program or a repository of Git.
+        OSError: it is a folder, or cannot be inspected.
     """
 
     def __init__(self, folder: Folder, name: str) -> None:
@@ -385,18 +383,18 @@ class Target:
         if status is not None and stat.S_ISDIR(status.st_mode):
             raise _is_folder()
         self.file = status if status is not None and stat.S_ISREG(status.st_mode) else None
-        # A file system without modes, such as a mounted disk of Windows, may call every file a program.
+        # A file system without modes, such as a mounted Windows disk, may mark every file as executable.
         if self.file is not None and self.file.st_mode & _EXECUTE and not folder.tried() & _EXECUTE:
             raise Unwritable("it is a program")
         self.is_device = status is not None and self.file is None and not self.is_link
 
     @property
     def mode(self) -> int | None:
-        """The permissions of the file that is replaced; None where there is none."""
+        """The permissions of the file to replace; None if there is none."""
         return None if self.file is None else stat.S_IMODE(self.file.st_mode) & 0o666
 
     def open_device(self) -> int:
-        """Return the descriptor of a device or a pipe, to be written to.
+        """Return the descriptor of a device or a pipe, opened for writing.
 
         Raises:
             OSError: it cannot be opened, or a file took its place.
@@ -408,10 +406,10 @@ class Target:
         return handle
 
     def open_to_add(self) -> int:
-        """Return the descriptor of a file that is read and written in place; it is made where there is none.
+        """Return the descriptor of a file to read and write in place; it is created if missing.
 
         Raises:
-            Unwritable: it is a link, no regular file, or a file with other names, which would change as well.
+            Unwritable: it is a link, no regular file, or a file with other names, which would change too.
             OSError: it cannot be opened.
         """
         self.refuse_link()
@@ -423,14 +421,14 @@ class Target:
         raise Unwritable("it is no regular file" if status.st_nlink == 1 else "the file has other names as well")
 
     def refuse_link(self) -> None:
-        """Raise Unwritable where a link or one of several names would be replaced, and the file stay as it is."""
+        """Raise Unwritable if a link or one of several names would be replaced while the file stays unchanged."""
         if self.is_link:
             raise Unwritable("it is a link", "name the file that it leads to")
         if self.file is not None and self.file.st_nlink > 1:
             raise Unwritable("the file has other names as well", "remove them: they would keep what it is now")
 
     def refuse_unwritable(self) -> None:
-        """Raise OSError where it can be seen without writing that nothing can be written."""
+        """Raise OSError if it is clear without writing that nothing can be written."""
         if self.is_device:
             path, handle = self.folder.at(self.name)
             if not os.access(path, os.W_OK, dir_fd=handle):
@@ -441,11 +439,11 @@ class Target:
 
 @contextlib.contextmanager
 def target(path: str) -> Iterator[Target]:
-    """Pass the place that a path stands for, its folder held open.
+    """Pass the target of a path, with its folder held open.
 
     Raises:
-        Unwritable: nothing is written there, or a folder of the path is a link.
-        OSError: a folder of the path is missing, or cannot be entered.
+        Unwritable: nothing may be written there, or a folder of the path is a link.
+        OSError: a folder of the path is missing or cannot be entered.
         ValueError: it is no path.
     """
     start, names = _start(path)
@@ -462,12 +460,12 @@ def target(path: str) -> Iterator[Target]:
 
 
 def draft_name() -> str:
-    """Return a name that no file has."""
+    """Return a random name that no file has."""
     return f".dpcalc-{os.urandom(8).hex()}"
 
 
 def _start(path: str) -> tuple[str, list[str]]:
-    """Return the trusted folder that a path begins in, and the names that lead from there to its end.
+    """Return the trusted folder where a path begins, and the names from there to its end.
 
     Raises:
         Unwritable: it begins inside a repository of Git.

@@ -1,10 +1,7 @@
-"""Opening files to read them: regular ones, within a size, with one sentence for what prevents it.
+"""Opening regular files of a limited size for reading, with one error message for each obstacle, and hashing them.
 
-How much is read of a file that may have been forged: every limit, and why it is there.
-
-What a recipe may say (cases, assertions, lengths of a name) is bounded where recipes are understood.
-
-The hash of a file: SHA-256, in hexadecimal digits.
+Files may be forged, so everything read has a limit, listed here with its reason. Limits on the contents of a recipe
+(cases, assertions, lengths of a name) are where recipes are read.
 """
 
 from __future__ import annotations
@@ -23,59 +20,59 @@ from dpcalc.files.place import IrregularFile, Place, ProjectFile, open_regular
 # --- recipes, and the configurations that they refer to ---------------------------------------------------------------
 
 DOCUMENT_BYTES = 1_000_000
-"""Of one file: ten thousand cases fit, and a parser is through in seconds."""
+"""Bytes of one file: ten thousand cases fit, and parsing takes seconds."""
 
 RUN_BYTES = 64_000_000
-"""Of what a training job wrote: a history of a million steps, each with a noise of its own, as Python prints it."""
+"""Bytes written by a training job: a history of a million steps, each with its own noise, as Python prints it."""
 
 DOCUMENT_VALUES = 200_000
-"""Values and keys of one file: each costs microseconds, before any time limit of a case begins to count."""
+"""Values and keys of one file: each takes microseconds, before any time limit of a case starts."""
 
 DOCUMENT_DEPTH = 32
-"""Mappings and lists inside each other: a recipe needs four, and a reader that calls itself must not overflow."""
+"""Levels of nested mappings and lists: a recipe needs four, and recursive readers must not overflow."""
 
 CONFIGURATION_BYTES = 10_000_000
-"""Of all the configurations that one recipe refers to."""
+"""Bytes of all the configurations that one recipe refers to."""
 
 CONFIGURATION_LOOKUPS = 2_000_000
-"""Mappings looked into for all the references of one recipe: merges may chain without end."""
+"""Mappings searched for all the references of one recipe: merges may chain without end."""
 
 TOML_LINE = 10_000
-"""Bytes of a line: the parser takes the square of the length of a key."""
+"""Bytes of a line: the parser's time grows with the square of the length of a key."""
 
 # --- schedules --------------------------------------------------------------------------------------------------------
 
 SCHEDULE_BYTES = 2 << 30
-"""Of a file and of what it unpacks to: far more than the steps below need."""
+"""Bytes of a file, packed or unpacked: far more than the steps below need."""
 
 SCHEDULE_STEPS = 20_000_000
-"""Steps, also after ``repeat``: each takes some hundred bytes in the computation."""
+"""Steps, also after ``repeat``: each takes about a hundred bytes in the computation."""
 
 SCHEDULE_YAML_BYTES = 5_000_000
-"""Of a schedule in YAML, whose parser is a hundred times slower than that of CSV."""
+"""Bytes of a schedule in YAML, whose parser is a hundred times slower than that of CSV."""
 
 MATRIX_STEPS = 4000
-"""Rows of a matrix that correlates the noise: it and its products are held, at 128 MB each."""
+"""Rows of a matrix that correlates the noise: it and its products are in memory, 128 MB each."""
 
 MATRIX_BYTES = 1 << 29
-"""Of such a file: 32 characters for every number."""
+"""Bytes of such a file: 32 characters per number."""
 
 # --- lines and tables -------------------------------------------------------------------------------------------------
 
 LINE_BYTES = 1 << 20
-"""Of a line of CSV: a file without line breaks must not be held as a whole."""
+"""Bytes of a line of CSV: a file without line breaks must not be read as a whole."""
 
 TABLE_CELLS = 1 << 33
-"""Cells of a table of records, 64 GiB: more is a forged header, not data that could be trained on here."""
+"""Cells of a table of records, 64 GiB: a larger one is a forged header, not data for training here."""
 
 HELD_CELLS = 1 << 23
-"""Cells of a table that is held in memory, 64 MiB: of a larger one some rows at a time are."""
+"""Cells of a table that is held in memory, 64 MiB; of a larger table only some rows at a time."""
 
 TABLE_COLUMNS = 1 << 20
-"""Columns of a matrix: each is given a name."""
+"""Columns of a matrix: each gets a name."""
 
 RANGES_BYTES = 1 << 22
-"""Of a table of ranges, which has a line for each feature."""
+"""Bytes of a table of ranges, with a line per feature."""
 
 # --- numpy's files ----------------------------------------------------------------------------------------------------
 
@@ -86,18 +83,18 @@ ARCHIVE_DIRECTORY = 1 << 20
 """Bytes of an archive's directory: it is read as a whole."""
 
 UNPACKED_BYTES = 1 << 26
-"""Above it, an array of records may not be packed more tightly than real data can be."""
+"""Bytes above which an array of records may not be packed more tightly than real data."""
 
 UNPACKED_RATIO = 200
-"""Bytes that one byte of real data unpacks to, at most."""
+"""The most bytes that one packed byte of real data unpacks to."""
 
 # --- our own files ----------------------------------------------------------------------------------------------------
 
 MODEL_BYTES = 1 << 30
-"""Of a model and of what it unpacks to."""
+"""Bytes of a model, packed or unpacked."""
 
 BASELINE_BYTES = 64 << 20
-"""Of an earlier report: more than a check writes. A forged one must not hold up the verdict."""
+"""Bytes of an earlier report: more than a check writes. A forged one must not delay the verdict."""
 
 
 def is_standard_input(path: str) -> bool:
@@ -106,7 +103,7 @@ def is_standard_input(path: str) -> bool:
 
 
 def standard_input() -> IO[bytes] | None:
-    """Return standard input as bytes; None where there is none."""
+    """Return standard input as bytes; None if there is none."""
     stream: IO[bytes] | None = getattr(sys.stdin, "buffer", None)
     return stream
 
@@ -124,7 +121,7 @@ def opened(path: str, hint: str = "give the path of a file") -> Iterator[IO[byte
             stream = open_regular(path)
         except IrregularFile:
             raise SpecError(f"{place} is not a regular file", hint) from None
-        except ValueError:  # a NUL, or what no file system encodes
+        except ValueError:  # a NUL, or characters that no file system encodes
             raise SpecError(f"{place} is not a path", hint) from None
     with stream, reported(place):
         yield stream
@@ -132,7 +129,7 @@ def opened(path: str, hint: str = "give the path of a file") -> Iterator[IO[byte
 
 @contextlib.contextmanager
 def reported(place: Place) -> Iterator[None]:
-    """Report what the system refuses as a refusal of the file."""
+    """Turn errors of the system into a refusal of the file."""
     try:
         yield
     except OSError as error:
@@ -141,12 +138,12 @@ def reported(place: Place) -> Iterator[None]:
 
 
 def read_document(path: str, what: str, most: int = DOCUMENT_BYTES) -> bytes:
-    """Return the bytes of a regular file; of standard input for ``-``, unless a recipe says so.
+    """Return the bytes of a regular file, or of standard input for ``-`` (unless a recipe names it).
 
     Args:
         path: the file.
-        what: what it should be, for messages: ``recipe``, ``configuration``.
-        most: bytes that are read of it.
+        what: its kind, for messages: ``recipe``, ``configuration``.
+        most: the most bytes to read.
 
     Raises:
         FileError: it cannot be read, is no regular file, or has more bytes.
@@ -187,7 +184,7 @@ class Digest(NamedTuple):
 
 
 def digest_of(path: str, most: int | None = None) -> Digest:
-    """Return the hash of a file, which is read a block at a time.
+    """Return the SHA-256 of a file, read a block at a time.
 
     Raises:
         SpecError: it cannot be read, is no regular file, or has more than ``most`` bytes.

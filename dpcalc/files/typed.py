@@ -1,6 +1,6 @@
-"""Values of JSON types as the records that annotations describe: every field has its type, and none is unknown.
+"""JSON values as the records that annotations describe: every field has its type, and none is unknown.
 
-Numbers that are not finite stand as null, with a field ``reason`` beside them (`dpcalc.inert.strict_json`).
+Numbers that are not finite are null in JSON, with a field ``reason`` beside them (`dpcalc.inert.strict_json`).
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from dpcalc.files import Fields
 
 
 class Garbled(ValueError):
-    """What is not what it should be."""
+    """A value is not of the expected form."""
 
 
 # --- JSON -------------------------------------------------------------------------------------------------------------
 
 
 def loads(text: bytes | str, digits: int = 308) -> Any:
-    """Return what a JSON text holds: no name stands twice, and every number is a finite double.
+    """Return the value of a JSON text in which no name is repeated and every number is a finite double.
 
     Args:
         text: the text.
-        digits: of a whole number, at most; 308 can be compared with doubles.
+        digits: the most digits of an integer; numbers of 308 digits can be compared with doubles.
 
     Raises:
         Garbled: it holds something else.
@@ -54,7 +54,7 @@ def _finite(written: str) -> float:
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return the pairs of an object, of which none may repeat a name."""
+    """Return the pairs of an object; no name may repeat."""
     fields = dict(pairs)
     if len(fields) < len(pairs):
         raise Garbled("an object has a name twice")
@@ -72,11 +72,11 @@ _PLAIN: dict[Any, tuple[Any, str]] = {
 
 @cache
 def reader(kind: Any) -> Callable[[Any], Any]:  # noqa: PLR0911 (one return a kind)
-    """Return what reads a value of a kind, and raises ValueError or TypeError where it is none.
+    """Return a reader of values of a kind, which raises ValueError or TypeError for any other value.
 
     Args:
-        kind: a plain type, an enum, a named tuple, a tuple of some kinds, or None or one of these; of any other kind
-            values are trees.
+        kind: a plain type, an enum, a named tuple, a tuple of kinds, or one of these or None; any other kind gives a
+            tree.
     """
     origin, inner = get_origin(kind), get_args(kind)
     if kind in _PLAIN:
@@ -102,10 +102,10 @@ def _plain(types: Any, what: str, written: Any) -> Any:
 
 
 items: Callable[[Any], list[Any]] = reader(list)
-"""Return a list, which a value must be."""
+"""Return the value, which must be a list."""
 
 fields_of: Callable[[Any], dict[str, Any]] = reader(dict)
-"""Return an object, which a value must be."""
+"""Return the value, which must be an object."""
 
 
 def _record(kind: Any, written: Any) -> Any:
@@ -118,10 +118,10 @@ def _hints(kind: Any) -> dict[str, Any]:
 
 
 def read_fields(kind: Any, fields: Fields) -> dict[str, Any]:
-    """Return fields of a named tuple, as its annotations say.
+    """Return the fields of a named tuple, read according to its annotations.
 
     Raises:
-        ValueError, TypeError: one is not, is not known, or is missing and has no default.
+        ValueError, TypeError: a field has another type, is unknown, or is missing and has no default.
     """
     hints = _hints(kind)
     if not fields.keys() <= hints.keys():
@@ -138,10 +138,10 @@ _EXACTLY_0 = "delta is exactly 0"
 
 
 def infinite(written: Any) -> dict[str, Any]:
-    """Return an object with its infinite numbers back in place of null and the reason beside it.
+    """Return an object with its numbers that are not finite, instead of nulls and the reason.
 
     Raises:
-        ValueError, KeyError: the reason speaks of a field that is not there.
+        ValueError, KeyError: the reason names a missing field.
     """
     fields = dict(fields_of(written))
     if not isinstance(fields.get("reason"), str):
@@ -156,7 +156,7 @@ def infinite(written: Any) -> dict[str, Any]:
 
 
 def tree(written: Any) -> Any:
-    """Return a tree with its infinite numbers back."""
+    """Return a tree with its numbers that are not finite restored."""
     if isinstance(written, dict):
         return {name: tree(value) for name, value in infinite(written).items()}
     return [tree(value) for value in written] if isinstance(written, list) else written

@@ -83,11 +83,11 @@ class Kind(NamedTuple):
 
     Attributes:
         write: makes the text from a report and options of writing.
-        suffixes: of its file's name; empty for any.
-        package: an optional one that it needs.
+        suffixes: allowed suffixes of the file's name; empty for any.
+        package: an optional package that it needs.
         curves: whether it shows the curves behind the answers, which are computed on demand.
         pieces: yields the text of ``write`` in pieces, for any number of cases; None if it cannot.
-        excerpt: whether it shows only those that did not pass of very many cases.
+        excerpt: whether it shows only the cases that did not pass if there are very many.
     """
 
     write: Callable[[Report, Asked], str]
@@ -113,4 +113,4 @@ REPORTS: dict[str, Kind] = {
     **{format: _in_format(format) for format in ("json", "jsonl", "csv", "markdown")},
     **SHARED,
 }
-"""The kinds of every query; ``dpcalc check`` has its own, apart from `SHARED`."""
+"""The kinds of every query; ``dpcalc check`` has its own kinds and `SHARED`."""

@@ -1,4 +1,4 @@
-"""A badge: the verdict and the gate with the least room, as an SVG or as JSON for shields.io (its endpoint schema)."""
+"""A badge: the verdict and the tightest gate, as an SVG or as JSON for shields.io (its endpoint schema)."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ aria-labelledby="badge-title badge-desc"><title id="badge-title">{label}: {messa
 
 
 def render_badge(report: Report, asked: Asked) -> str:
-    """Return the badge, as an SVG if the name of its file ends so, else as JSON.
+    """Return the badge, as an SVG if its file's name ends in ``.svg``, else as JSON.
 
-    It is green only if every case has a gate, every gate held, no case was left out, none passed by an exception,
-    and the report is not a shard's.
+    It is green only if every case has a gate, every gate held, no case was omitted, none passed by an exception, and
+    the report is not of a shard.
     """
     outcome, message = outcome_of(report), _message(report)
     label = _FORGETTING if any(case.forgetting for case in report.cases) else _LABEL

@@ -1,8 +1,6 @@
 """The tree of a report: paragraphs and tables, and its writers.
 
-Blocks as GitHub-flavoured Markdown.
-
-Plain text: aligned columns, ASCII only, the same content as the terminal's.
+Blocks are written as GitHub-flavoured Markdown, or as plain text: aligned columns, only ASCII, the terminal's content.
 """
 
 from __future__ import annotations
@@ -15,7 +13,7 @@ from dpcalc.plain_enum import PlainEnum
 from dpcalc.render.layout import Row, laid_out, wrapped
 
 COLUMNS = 80
-"""The width of the screen that answers fit."""
+"""The width of the screen for answers."""
 
 LABEL = 9
 """The width of the labels at the left."""
@@ -40,9 +38,9 @@ class Style(PlainEnum):
 class Paragraph(NamedTuple):
     """A paragraph with the label at its left, its style and its rank.
 
-    If the screen is full, blocks of the highest rank are left out first. Blocks that are not ``counted`` depend on
-    records, and the choice must not. A ``row`` of a table is not wrapped, and an ``item`` is one of a list.
-    ``facts`` stand below the text, on separate lines. A paragraph without text is a gap.
+    If the screen is full, blocks of the highest rank are dropped first. Blocks that are not ``counted`` depend on
+    records, and the choice must not. A ``row`` of a table is not wrapped, and an ``item`` is one of a list. ``facts``
+    are below the text, on separate lines. A paragraph without text is a gap.
     """
 
     text: str = ""
@@ -124,7 +122,7 @@ def aligned(table: Sequence[Row]) -> list[str]:
 
 
 def fitted(blocks: Iterable[Block], lines: int) -> list[Block]:
-    """Return the blocks that fit into so many lines, and those that are always shown."""
+    """Return the blocks that fit into ``lines`` lines, and those that are always shown."""
     kept = list(blocks)
     room = lines - (_MEASURED if not all(block.counted for block in kept) else 0)
     while sum(len(block.lines(COLUMNS)) for block in kept if block.counted) > room:
@@ -139,7 +137,7 @@ _BOLD = (Style.ANSWER, Style.BAD)
 
 
 def markdown(blocks: Iterable[Block]) -> str:
-    """Return blocks as GitHub-flavoured Markdown: a gap stands before and after a table, and none after a gap."""
+    """Return blocks as GitHub-flavoured Markdown: a gap before and after every table, but no two gaps in a row."""
     lines = [""]
     for block in blocks:
         written = ["", *_lines(block), ""] if isinstance(block, Table) else list(_lines(block))
@@ -153,7 +151,7 @@ def _lines(block: Block) -> Iterator[str]:
         return
     text = _escape("; ".join(block.texts))
     label = f"{block.label}: " if block.label else ""
-    if block.row:  # it is already Markdown
+    if block.row:  # already Markdown
         yield block.text
     elif block.item:
         yield f"- {label}{text}"

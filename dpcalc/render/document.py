@@ -213,7 +213,7 @@ class One:
         return UNMET if risk.warning(self.case) and not self.case.forgetting else ""
 
     def _source(self) -> Iterator[Block]:
-        """Yield the best bounds of a comparison, else the best with its source; what must stay hidden, and its gain."""
+        """Yield the best bounds of a comparison, else the best with its source; what must stay hidden, and the gain."""
         case = self.case
         best = case.best
         if best is None:
@@ -232,7 +232,7 @@ class One:
             yield Paragraph(text, "hiding", rank=STAYS if case.value("release") else 6)
 
     def _measured_briefly(self) -> Iterator[Block]:
-        """Yield what attackers can do, an audit's verdict, and what is left of a budget."""
+        """Yield what attackers can do, an audit's verdict, and the rest of a budget."""
         case, digits = self.case, self.digits
         yield from _tables([row[:2] for row in risk_rows(case, digits)][1:])
         yield from (Paragraph(text, label) for label, text in audit_facts(case, digits) if label != ATTACK)
@@ -338,7 +338,7 @@ class One:
         return f"{self.digits.value(result)} ({algorithms + ', ' if algorithms else ''}{result.bound})"
 
     def _warning(self) -> list[Block]:
-        """Return why the result is not private, if it is not."""
+        """Return why the result is not private; nothing if it is."""
         warning = risk.warning(self.case)
         return [Paragraph(warning, style=Style.BAD)] if warning else []
 
@@ -354,7 +354,7 @@ class One:
         yield [Paragraph(text, label) for label, text in audit_facts(case, digits)]
 
     def _measured_in_full(self) -> Iterator[Block]:
-        """Yield the same, each part after a gap."""
+        """Yield the parts of `_measured`, each after a gap."""
         if self.case.training:
             yield from (GAP, *self._warning())
         for place, section in enumerate(self._measured()):

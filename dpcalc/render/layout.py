@@ -1,5 +1,4 @@
-"""Tables and paragraphs fitted to a width. Words are never broken: if columns do not fit, rows are written below
-each other."""
+"""Tables and paragraphs fitted to a width. Words are never broken: if columns do not fit, rows are stacked."""
 
 from __future__ import annotations
 
@@ -37,7 +36,7 @@ def cut(text: str, width: int) -> str:
 
 
 def wrapped(text: str, width: int, first: str = "", others: str = "") -> list[str]:
-    """Return a paragraph in lines of a width; ``first`` and ``others`` stand at their left. An equation stays whole."""
+    """Return a paragraph in lines of a width; ``first`` and ``others`` are their prefixes. Equations are not broken."""
     import textwrap
 
     glued = _EQUATION.sub(lambda match: match[0].replace(" ", _GLUE), text)
@@ -63,7 +62,7 @@ def laid_out(rows: Sequence[Row], width: int) -> list[list[str]]:
 
 
 def _shared(natural: Sequence[int], least: Sequence[int], room: int) -> list[int]:
-    """Return the widths of columns: what they need, narrow ones first, as long as there is room."""
+    """Return the widths of columns: what each needs, narrow ones first, while there is room."""
     widths, spare = list(least), room - sum(least)
     order = sorted(range(len(least)), key=lambda place: natural[place] - least[place])
     for rank, place in enumerate(order):

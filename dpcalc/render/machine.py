@@ -68,7 +68,7 @@ def case_line(command: str, case: Case) -> str:
 
 
 def csv_pieces(report: Report) -> Iterator[str]:
-    """Yield lines of CSV: one row per result, as `Report.rows` has them."""
+    """Yield lines of CSV: one row per result, as in `Report.rows`."""
     import csv
     import io
 
@@ -95,7 +95,7 @@ def _cell(value: Any) -> str:
 
 
 def columns(report: Report) -> tuple[str, ...]:
-    """Return the columns of a report: the result, the run that has a cost, inputs, and what was measured."""
+    """Return the columns of a report: the result, the run of a cost, inputs, and measurements."""
     cases, found = report.cases, set[str]()
     costs = checked = False
     measured, attacks = set[str](), dict[str, None]()
@@ -179,7 +179,7 @@ _AUDITED = ("attack", "epsilon_lower", "mu_lower", "confidence", "replicas", "ex
 
 
 def case_fields(case: Case) -> dict[str, Any]:
-    """Return a case as `Report.to_dict` has it, with numbers that may not be finite."""
+    """Return a case as in `Report.to_dict`, but with numbers that may not be finite."""
     return {
         "algorithm": case.algorithm,
         "inputs": {name: {"value": value, "source": source} for name, (value, source) in case.inputs.items()},

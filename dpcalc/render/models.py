@@ -18,14 +18,14 @@ from dpcalc.render.words.sentences import enough, in_other_words, is_fact, promi
 from dpcalc.report import Case, Report, Result
 
 CLEAR = 2.0
-"""A coefficient is called clear from so many standard deviations of its noise on: noise alone is so in 1 of 22."""
+"""A coefficient is called clear from this many standard deviations of its noise on: noise alone is in 1 of 22 cases."""
 
 _FIRST, _DIGITS, _NAME = 4, 4, 36  # rows, digits and letters of a name on the first screen
 _CELLS = ("column", "level", "of_class", "value", "noise", "over_range")
 
 
 def coefficients_text(report: Fields, format: str, *, everything: bool) -> str:
-    """Return a report of `dpcalc.training.release.coefficients` in a format of `dpcalc model`."""
+    """Return a report of `dpcalc.training.release.coefficients` in a format of ``dpcalc model``."""
     if written := _WHOLE.get(format):
         return written(report)
     return plain(_blocks(report, everything=everything), COLUMNS)
@@ -116,11 +116,11 @@ _WHOLE: dict[str, Callable[[Fields], str]] = {
     "csv": _csv,
     "markdown": lambda report: markdown(_blocks(report, everything=True)),
 }
-"""The formats that have all of a model's coefficients."""
+"""The formats with all of a model's coefficients."""
 
 _REGRESSION = "regression"
 _TWO = 2
-"""The number of classes that the first screen has room for."""
+"""The number of classes that fit the first screen."""
 _NAMES = {
     "accuracy": "accuracy", "auc": "AUC", "log_loss": "log loss", "rmse": "RMSE", "mae": "mean absolute error",
     "r2": "R2", "calibration_error": "calibration error",
@@ -182,7 +182,7 @@ class _Evaluation:
 
     @property
     def _threshold(self) -> str:
-        """The probability from which on a row counts as the second class, if given."""
+        """The probability above which a row counts as the second class, if given."""
         threshold = self.report.get("threshold")
         return "" if threshold is None else f"; {self._second} above probability {threshold:g}"
 
@@ -296,7 +296,7 @@ def claim(best: Result, digits: Digits) -> str:
 
 
 def _has(best: Result, level: str) -> str:
-    """Return the property of the result at some level: private, or rid of forgotten records."""
+    """Return the property of the result at some level: private, or unlearned."""
     if best.forgetting:
         return f"meets {level}-unlearning" if level.startswith("(") else f"meets {level} unlearning"
     return f"is {level}-differentially private" if level.startswith("(") else f"is {level} differentially private"

@@ -1,4 +1,4 @@
-"""A report in a notebook: the blocks of its text on a screen, as HTML, without further packages."""
+"""A report in a notebook: the blocks of its text on a screen, as HTML, without other packages."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from dpcalc.render.page.verdict import warnings, word_of
 from dpcalc.report import Report
 
 MAX_ROWS = 100
-"""The number of rows of a table, or of lines of a check's verdicts, that are shown."""
+"""The largest number of rows of a table, or of lines of a check's verdicts."""
 
 _EMPHASIS = {Style.BAD: "strong", Style.ANSWER: "strong", Style.QUIET: "small"}
-"""The element for each style of a paragraph: a notebook has its own looks."""
+"""The element for each style of a paragraph: a notebook has its own styles."""
 
 
 def render_notebook(report: Report) -> str:

@@ -87,7 +87,7 @@ def sentences_about(command: str, case: Case, kinds: tuple[type[Note], ...]) -> 
 
 
 _TINY = -100.0
-"""A delta with a lower logarithm needs no advice."""
+"""A delta with a smaller logarithm needs no advice."""
 
 
 def advice(case: Case) -> tuple[str, str]:
@@ -171,7 +171,7 @@ _IF_KNOWN = {
 """The condition of an improvement, by the parameter that it changes."""
 
 _STEP_SIZE = {None: "the step size 2/smoothness", True: "any step size up to 2/smoothness does"}
-"""The same for a step size: alone, or for all below it."""
+"""The condition for a step size: for it alone, or for all below it."""
 
 
 def _tuned_rate(note: notes.TunedNoise) -> str:
@@ -195,7 +195,7 @@ def _other_adjacencies(note: OtherAdjacencies) -> str:
 
 
 def with_matrix(case: Case, answered: str) -> str:
-    """Return an answer with the matrix that correlates the noise, and how much of it is left beside DP-SGD's."""
+    """Return an answer with the matrix that correlates the noise, and the noise that is left relative to DP-SGD."""
     mechanism = case.value("mechanism")
     if mechanism is None:
         return answered
@@ -230,7 +230,7 @@ def _matrix(other: Given) -> str:
 
 
 def _of_classes(note: notes.OfClasses) -> str:
-    """Return what was stated of the classes, and what follows from it."""
+    """Return what was stated about the classes, and what follows."""
     shares, weights = (
         None if given is None else ", ".join(f"{value:.4g}" for value in given)
         for given in (note.class_shares, note.class_weights)

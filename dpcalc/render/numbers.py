@@ -40,13 +40,13 @@ def number(value: float | int | str, precision: int = 6, side: Side = Side.NEARE
     if value < 0.0:
         return "-" + _directed(-value, precision, up=side == Side.DOWN)
     up, read = side != Side.DOWN, float(text)
-    # Reading is monotone: what reads as a larger double is a larger number.
+    # Reading is monotone: a text that reads as a larger double is a larger number.
     return text if (read > value if up else read < value) else _directed(value, precision, up=up)
 
 
 @functools.lru_cache(maxsize=1024)
 def _directed(value: float, precision: int, *, up: bool) -> str:
-    """Round a positive ``value`` up or down to ``precision`` digits, by a comparison of whole numbers."""
+    """Round a positive ``value`` up or down to ``precision`` digits, by a comparison of integers."""
     mantissa, _, exponent = f"{value:.{precision - 1}e}".partition("e")
     digits, power = int(mantissa.replace(".", "")), int(exponent) - precision + 1
     numerator, denominator = value.as_integer_ratio()
@@ -100,7 +100,7 @@ _LN_TINY = -690.0
 
 
 class Digits(NamedTuple):
-    """The format of numbers in text, with so many significant digits."""
+    """The format of numbers in text, with ``precision`` significant digits."""
 
     precision: int = 6
 
@@ -133,7 +133,7 @@ class Digits(NamedTuple):
             return "10^" + number(ten, max(self.precision, 6), directed)
         import decimal
 
-        # 25 digits more than shown: ``exp`` is rounded once, then away from the safe side by a unit at most.
+        # 25 digits more than shown: ``exp`` errs by less than a unit, which the next number up or down covers.
         exact = decimal.Context(prec=self.precision + 25, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX)
         value = exact.exp(decimal.Decimal(log_delta))
         value = {Side.UP: exact.next_plus, Side.DOWN: exact.next_minus}.get(side, exact.plus)(value)

@@ -1,6 +1,6 @@
-"""The table of a sweep, one row a case, and the text below it.
+"""The table of a sweep, one row a case, and the text below it; and explained bounds with their BibTeX.
 
-``explain`` and BibTeX: a bound's statement, formula with a run's numbers put in, assumptions, source and errata.
+An explanation has a bound's statement, its formula with the numbers of a run, assumptions, source and errata.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def summary(report: Report, digits: Digits) -> list[tuple[str, ...]]:
 
 
 def unanswered(report: Report) -> dict[str, list[str]]:
-    """Return why cases have no answer: each reason with its cases, or with none if it is that of all."""
+    """Return why cases have no answer: each reason with its cases, or without cases if it applies to all."""
     reasons: dict[str, list[str]] = {}
     for case in report.cases:
         if not case.answers:
@@ -144,7 +144,7 @@ def common_lines(report: Report) -> list[str]:
 
 
 def summary_notes(report: Report) -> list[str]:
-    """Return the notes, each once, except improvements: the table has the best of these."""
+    """Return the notes, each once, except improvements: the table has the best one."""
     notes: dict[str, None] = {}
     for case in report.cases:
         improvements = set(improvement_sentences(report.command, case))
@@ -153,7 +153,7 @@ def summary_notes(report: Report) -> list[str]:
 
 
 def summary_counts(report: Report) -> Iterator[str]:
-    """Yield how cases were audited, and how many best values were certified and gates held, if any were to."""
+    """Yield how cases were audited, and how many best values were certified and gates held, if there are any."""
     yield from audited_together(report)
     certified, tried = certified_counts(report)
     if tried:
@@ -239,7 +239,7 @@ def explain_result(result: Result, case: Case, digits: Digits = SIX) -> str:
     names = [name for name in (*bound.parameters, "epsilon", "delta") if name in case.inputs]
     numbers = [("" if place else "with", _number_of(case, name)) for place, name in enumerate(names)]
     refutation, promised = refuted(case), f"[{' ' if result.kind == Kind.CONDITIONAL else 'x'}]"
-    # An executed run ensures what is assumed of its steps, and its rounding assumes more.
+    # An executed run ensures the assumptions on its steps; its rounding adds assumptions.
     assumed, left, done = bound.assumes, bound.assumes, ""
     if case.training and result.best:
         assumed, left, done = result.assumes, kept(case), ", or done by this run"

@@ -1,4 +1,4 @@
-"""A report as a chart: what is drawn against what, and how. Data only; `figure` and `terminal` draw it."""
+"""A report as a chart: its axes, curves and labels. Data only; `figure` and `terminal` draw it."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from dpcalc.report import Report
 MAX_SERIES = 8
 
 ENVELOPE = "best guarantee"
-"""The label of the curve of the best guarantees, where several bounds are best in turn."""
+"""The label of the curve of the best guarantees, if several bounds are best in turn."""
 
 GUESSING = "guessing blindly: both rates are equal"
 """The label of the diagonal of true against false positives."""
 
 RATE = ": grows like"
-"""What stands between the name of a curve and how fast it grows."""
+"""Joins the name of a curve and its rate of growth."""
 
 Number = float | int
 
 
 class Axis(NamedTuple):
-    """What runs along an axis, whether in powers of ten, and the lowest value to show (None: the lowest there is).
+    """The label of an axis, whether it is logarithmic, and the lowest value to show (None: the lowest in the data).
 
-    ``names`` are of the places 0, -1, -2, ... on the axis, which then has no numbers.
+    ``names`` label the places 0, -1, -2, ... on the axis, which then has no numbers.
     """
 
     label: str
@@ -38,8 +38,8 @@ class Axis(NamedTuple):
 class Series(NamedTuple):
     """A curve.
 
-    ``ys`` is None where there is nothing to draw, ``kind`` is that of the results behind the curve, and ``band`` is the
-    lower and upper edge of a band about it. Points with ``spans`` are not joined: each has a bar from one x to another.
+    An entry of ``ys`` is None if there is nothing to draw there. ``kind`` is the kind of the results of the curve, and
+    ``band`` has the edges of a band around it. Points with ``spans`` are not joined: each has a horizontal bar.
     """
 
     label: str
@@ -52,7 +52,7 @@ class Series(NamedTuple):
 
     @property
     def dashed(self) -> bool:
-        """Whether the curve is no guarantee, and is drawn so."""
+        """Whether the curve is dashed, because it is no guarantee."""
         return not Kind(self.kind).guarantee
 
 
@@ -66,7 +66,7 @@ class Panel(NamedTuple):
 
 
 class Chart(NamedTuple):
-    """What is drawn for a report: the panels (the first is the answer), the parameters held fixed, and notes."""
+    """The chart of a report: the panels (the first is the answer), the fixed parameters, and notes."""
 
     title: str
     subtitle: str
@@ -78,12 +78,12 @@ def chart(report: Report, only: Sequence[str] = ()) -> Chart:
     """Return the chart of a report: its sweep, the allocation of a single ``shifted`` case, or what an attacker can do.
 
     Args:
-        report: what a command answered.
-        only: the bounds to draw; empty for the usual choice: every bound where a single parameter varies, else the
-            best guarantee of every combination and the limits.
+        report: the report of a command.
+        only: the bounds to draw; empty for the usual choice: every bound if a single parameter varies, else the best
+            guarantee of every combination and the limits.
 
     Raises:
-        SpecError: the report has no sweep, or none of a number, or lacks a bound of ``only``.
+        SpecError: the report has no sweep of a number, or lacks a bound of ``only``.
     """
     name, takes_bounds = "bounds.sweep_chart", True
     if len(report.cases) == 1 and (report.cases[0].risk or {}).get("curve") is not None:
@@ -103,7 +103,7 @@ _OF_COMMANDS = {
     _SHIFTED: "figure.allocation_chart",
     RISK: "measured.risk_chart",
 }
-"""The charts of commands that are not about bounds, which take no choice of them: module and function."""
+"""The charts of commands that are not about bounds, and take no choice of bounds: module and function."""
 
 
 def is_wide(values: Sequence[Number]) -> bool:

@@ -31,7 +31,7 @@ from dpcalc.render.numbers import MAXIMISED
 from dpcalc.report import Report, Result
 
 DECADES = 30
-"""How far below its largest value a delta is drawn: what is smaller by more is as good as 0 beside it."""
+"""Powers of ten below its largest value down to which a delta is drawn; smaller values are negligible."""
 
 KINDS = {
     Kind.ASYMPTOTIC: "limit",
@@ -40,11 +40,11 @@ KINDS = {
     Kind.PUBLISHED: "published",
     Kind.HEURISTIC: "heuristic",
 }
-"""What is said of a curve that may not be promised."""
+"""The remark on a curve that may not be promised."""
 
 
 class _Curve(NamedTuple):
-    """The results behind a curve, in order of x; ``key`` are the parameters that tell it from others."""
+    """The results of a curve, in order of x; ``key`` has the parameters that distinguish it from other curves."""
 
     label: str
     kind: Kind
@@ -69,7 +69,7 @@ def sweep_chart(report: Report, only: Sequence[str]) -> Chart:
 
 
 def _noise_panels(report: Report, sweep: Sweep, ticks: Axis) -> list[Panel]:
-    """Return the panel of the noise in the iterates, beside that of DP-SGD, where a matrix correlates it."""
+    """Return the panel of the noise in the iterates, compared with DP-SGD, if a matrix correlates it."""
     noises = {
         id(result): note
         for case in report.cases
@@ -88,7 +88,7 @@ def _noise_panels(report: Report, sweep: Sweep, ticks: Axis) -> list[Panel]:
 
 
 def _risk_panels(report: Report) -> list[Panel]:
-    """Return the panel of what attackers can do, where that was asked for."""
+    """Return the panel of what attackers can do, if asked for."""
     if not any(case.risk for case in report.cases):
         return []
     from dpcalc.render.chart.measured import risk_panel
@@ -97,7 +97,7 @@ def _risk_panels(report: Report) -> list[Panel]:
 
 
 def _answers(sweep: Sweep, every: bool, notes: list[str]) -> Panel:
-    """Return the panel of the answers; what it does not show is added to the notes."""
+    """Return the panel of the answers; the notes name what it does not show."""
     guarantees, others = _chosen(sweep, every)
     kept = _capped(*_coincident(sweep, guarantees, others), notes)
     ticks = x_axis(sweep)
@@ -111,14 +111,14 @@ def _answers(sweep: Sweep, every: bool, notes: list[str]) -> Panel:
 
 
 def _series(sweep: Sweep, curve: _Curve, ticks: Axis, deep: bool) -> Series:
-    """Return a curve over the values of x that were asked about for it, with gaps where it gave nothing."""
+    """Return a curve over the values of x in its questions, with gaps where it gave nothing."""
     xs = sorted(sweep.asked.get(curve.key, set()) | {point.inputs[sweep.x] for point in curve.points})
     places = tuple(abscissa(sweep, ticks, x) for x in xs)
     return Series(curve.label, places, _ordinates(sweep, curve, xs, deep), curve.kind, curve.best)
 
 
 def _chosen(sweep: Sweep, every: bool) -> tuple[list[_Curve], list[_Curve]]:
-    """Return the curves of guarantees, and the others, in order of importance; all, or the usual ones."""
+    """Return the curves of guarantees and the other curves, by importance; all, or the usual ones."""
     by_bound = grouped(sweep, lambda point: point.result.bound)
     guarantees, others = [], []
     for (bound, key), points in by_bound.items():
@@ -141,11 +141,11 @@ def _chosen(sweep: Sweep, every: bool) -> tuple[list[_Curve], list[_Curve]]:
 
 
 _SAME = 5e-3
-"""Curves whose values differ by no more than this share are one to the eye."""
+"""Curves whose values differ by at most this share look the same."""
 
 
 def _coincident(sweep: Sweep, guarantees: list[_Curve], others: list[_Curve]) -> tuple[list[_Curve], list[_Curve]]:
-    """Return the curves, those that coincide as one with all their names, drawn like the first of them."""
+    """Return the curves; coinciding ones are merged into one with all their names, drawn like the first."""
     groups: list[list[_Curve]] = []
     for curve in (*guarantees, *others):
         same = next((group for group in groups if _coincide(sweep, group[0], curve)), None)
@@ -170,7 +170,7 @@ def _coincide(sweep: Sweep, one: _Curve, other: _Curve) -> bool:
 
 
 def _as_one(group: list[_Curve]) -> _Curve:
-    """Return curves that coincide as one; the envelope has no name of its own beside the bounds that make it."""
+    """Return coinciding curves as one; the envelope is not named if bounds coincide with it."""
     names = list(dict.fromkeys(curve.label for curve in group))
     if len(names) > 1 and ENVELOPE in names:
         names.remove(ENVELOPE)
@@ -179,7 +179,7 @@ def _as_one(group: list[_Curve]) -> _Curve:
 
 
 def _merged(curves: list[_Curve]) -> list[_Curve]:
-    """Return the curves, those of one bound that are the same for all combinations drawn once."""
+    """Return the curves; if a bound has the same values for several combinations, its curve is drawn once."""
     by_values: dict[Any, list[_Curve]] = {}
     for curve in curves:
         values = tuple(point.result.value for point in curve.points)
@@ -191,7 +191,7 @@ def _merged(curves: list[_Curve]) -> list[_Curve]:
 
 
 def _enveloped(best: list[_Curve], guarantees: list[_Curve]) -> list[_Curve]:
-    """Return the bounds, most often best first, that which is best everywhere marked, or else the envelope added."""
+    """Return the bounds by rank; one that is best everywhere is marked, otherwise the envelope is added."""
 
     ordered = sorted(guarantees, key=_rank)
     if not best:
@@ -202,7 +202,7 @@ def _enveloped(best: list[_Curve], guarantees: list[_Curve]) -> list[_Curve]:
 
 
 def _rank(curve: _Curve) -> tuple[int, float]:
-    """Return what is smaller the better a curve is: how often it is the best, and then its median."""
+    """Return a key that is smaller for better curves: by how often a curve is the best, then by its median."""
     depths = sorted(_depth(point.result) for point in curve.points)
     median = depths[len(depths) // 2]
     worse = curve.points[0].result.quantity in MAXIMISED
@@ -214,7 +214,7 @@ def _depth(result: Result) -> float:
 
 
 def _capped(guarantees: list[_Curve], others: list[_Curve], notes: list[str]) -> list[_Curve]:
-    """Return at most `MAX_SERIES` curves; up to three places are kept for what is no guarantee."""
+    """Return at most `MAX_SERIES` curves; up to three places are reserved for curves that are no guarantee."""
     kept = guarantees[: MAX_SERIES - min(len(others), 3)]
     best = min(guarantees, key=_rank, default=None)
     if best is not None and best not in kept:
@@ -227,7 +227,7 @@ def _capped(guarantees: list[_Curve], others: list[_Curve], notes: list[str]) ->
 
 
 def _floor(curves: Iterable[_Curve]) -> float | None:
-    """Return log10 of the lowest delta to show: of a single curve, or of all within `DECADES` of the largest."""
+    """Return log10 of the lowest delta to show: that of a single curve, or of all within `DECADES` of the largest."""
     curves = list(curves)
     depths = [
         point.result.log_delta / LN10
@@ -241,7 +241,7 @@ def _floor(curves: Iterable[_Curve]) -> float | None:
 
 
 def _say_below(curves: list[_Curve], low: float, notes: list[str]) -> None:
-    """Add to the notes which curves go on below the axis."""
+    """Add to the notes which curves continue below the axis."""
     for curve in curves:
         depths = [(point.result.log_delta or 0.0) / LN10 for point in curve.points]
         if any(math.isinf(depth) for depth in depths):
@@ -251,7 +251,7 @@ def _say_below(curves: list[_Curve], low: float, notes: list[str]) -> None:
 
 
 def _marked_below(series: Series, low: float) -> Series:
-    """Return the curve, its label saying so if all of it lies below the axis."""
+    """Return the curve; its label says if all of it is below the axis."""
     if any(y is not None and y >= low - 1e-9 * abs(low) for y in series.ys):
         return series
     return series._replace(label=f"{series.label} (below the axis)")

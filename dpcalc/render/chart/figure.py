@@ -1,8 +1,7 @@
 """A chart as SVG, PNG or PDF, drawn with matplotlib: the same bytes for the same chart.
 
-The chart of where the shifts of a single ``shifted`` case are spent.
-
-The panels beside the answer: how fast delta nears its limit, and the noise of the tuned schedule.
+Also the chart of the spent shifts of a single ``shifted`` case, and two panels beside an answer: how fast delta
+approaches its limit, and the noise of the tuned schedule.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from dpcalc.report import Report
 from dpcalc.theorems.record import all_bounds
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#7F7F7F")
-"""The colours of Okabe and Ito, which colour-blind readers can tell apart, with a grey in place of their yellow."""
+"""The colours of Okabe and Ito, which colour-blind readers can distinguish, with grey instead of yellow."""
 
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 DASHES: dict[str, Any] = {
@@ -53,9 +52,9 @@ _METADATA: dict[str, dict[str, Any]] = {
     "pdf": {"CreationDate": None, "Creator": "dpcalc", "Producer": "dpcalc"},
     "png": {"Software": "dpcalc"},
 }
-_MARKED = 12  # a curve bears about so many markers
-_LEGEND = 90  # characters to a line of the legend
-_TEXT = 0.17  # inches to a line of text
+_MARKED = 12  # approximate number of markers of a curve
+_LEGEND = 90  # characters per line of the legend
+_TEXT = 0.17  # inches per line of text
 
 
 def draw(chart: Chart, format: str) -> bytes:
@@ -75,17 +74,17 @@ def draw(chart: Chart, format: str) -> bytes:
 
 
 def draw_panel(panel: Panel) -> bytes:
-    """Return one panel as a small SVG for a page, whose words stay text, in the reader's font."""
+    """Return one panel as a small SVG for a page; its words stay text, in the reader's font."""
     legend = _TEXT * len(panel.series)
     height = 3.0 + legend
 
     def fill(figure: Any) -> None:
-        # A search for places, and powers set as formulas, would take most of the time.
+        # An automatic layout, and powers set as formulas, would take most of the time.
         figure.set_layout_engine(None)
         figure.subplots_adjust(left=0.2, right=0.97, top=0.97, bottom=(0.6 + legend) / height)
         axes = figure.add_subplot()
         _draw_panel(axes, panel, {}, set())
-        axes.minorticks_off()  # they would be a third of the file
+        axes.minorticks_off()  # a third of the file
         for axis in (axes.xaxis, axes.yaxis):
             axis.set_major_formatter(lambda value, _: f"{value:g}")
 
@@ -99,7 +98,7 @@ def _drawn(
     format: str,
     style: Mapping[Any, Any] = MappingProxyType({}),
 ) -> bytes:
-    """Return the file of a figure with a title, which ``fill`` completes; ``style`` is what it has of its own."""
+    """Return the file of a figure with a title, which ``fill`` completes; ``style`` overrides the usual style."""
     import io
     import warnings
 
@@ -110,7 +109,7 @@ def _drawn(
 
     buffer = io.BytesIO()
     with matplotlib.rc_context(), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph")  # of a name in letters that the font has not
+        warnings.filterwarnings("ignore", message="Glyph")  # for letters that the font lacks
         matplotlib.rcdefaults()
         matplotlib.rcParams.update({**_STYLE, **style})
         figure = Figure(figsize=size, layout="constrained")
@@ -125,9 +124,9 @@ def _drawn(
 
 @contextlib.contextmanager
 def _own_defaults() -> Iterator[None]:
-    """Let matplotlib, while it is imported, read its own defaults.
+    """Make matplotlib read its own defaults while it is imported.
 
-    It would read a matplotlibrc of the current folder before, and MPLBACKEND, and fail where they make no sense.
+    Otherwise it would read a matplotlibrc in the current folder, and MPLBACKEND, and fail if they are invalid.
     """
     spec = importlib.util.find_spec("matplotlib") if "matplotlib" not in sys.modules else None
     if spec is None or spec.origin is None:
@@ -146,7 +145,7 @@ def _own_defaults() -> Iterator[None]:
 
 
 def _literal(text: str) -> str:
-    """Return text that is shown as it stands: between dollars matplotlib would read a formula."""
+    """Return text that is shown literally: matplotlib would read a formula between dollars."""
     return "\n".join(map(printable, text.split("\n"))).replace("$", r"\$")
 
 
@@ -159,15 +158,15 @@ def _note_lines(notes: Sequence[str], width: float) -> int:
 
 
 def _places(figure: Any, count: int) -> list[Any]:
-    """Return axes for so many panels: the first at the left, the others at its right one above the other."""
+    """Return axes for ``count`` panels: the first at the left, the others stacked at its right."""
     grid = figure.add_gridspec(max(count - 1, 1), 1 if count == 1 else 2)
     return [figure.add_subplot(grid[:, 0]), *(figure.add_subplot(grid[k, 1]) for k in range(count - 1))]
 
 
 def _draw_panel(axes: Any, panel: Panel, looks: dict[str, int], named: set[str]) -> None:
-    """Draw a panel; ``looks`` keeps the colour and marker of a name from one panel to the next.
+    """Draw a panel; ``looks`` keeps the colour and marker of each name for all panels.
 
-    A panel whose names were all ``named`` by the legends of earlier ones has no legend of its own.
+    A panel has no legend if the legends of earlier panels ``named`` all its curves.
     """
     for axis, set_scale, set_label in (
         (panel.x, axes.set_xscale, axes.set_xlabel),
@@ -224,7 +223,7 @@ def _line(axes: Any, series: Series, y: Axis, **style: Any) -> None:
 
 
 def _clamped(value: float | None, y: Axis) -> float:
-    """Return the value, nan for a gap, or a place well below the axis: a backend may not take one far away."""
+    """Return the value, nan for a gap, or a place well below the axis: a backend may fail for one far away."""
     if value is None:
         return float("nan")
     if y.low is None:
@@ -233,7 +232,7 @@ def _clamped(value: float | None, y: Axis) -> float:
 
 
 def _has_points_alone(series: Series) -> bool:
-    """Whether a point of the curve has gaps at its left and right, so that a line does not show it."""
+    """Whether a point of the curve has gaps on both sides, so that a line does not show it."""
     drawn = [False, *(y is not None for y in series.ys), False]
     return any(
         here and not before and not after for before, here, after in zip(drawn, drawn[1:], drawn[2:], strict=False)
@@ -241,9 +240,9 @@ def _has_points_alone(series: Series) -> bool:
 
 
 def _marked(series: Series, shift: int) -> tuple[int, int]:
-    """Return where the markers go: every few points, not where the next curve has its own.
+    """Return the first point with a marker and the spacing: every few points, at other places than the next curve.
 
-    They go at every point where a line would not show one of them.
+    Every point has a marker if a line would not show one of them.
     """
     if _has_points_alone(series):
         return 0, 1
@@ -252,7 +251,7 @@ def _marked(series: Series, shift: int) -> tuple[int, int]:
 
 
 def _set_low(axes: Any, panel: Panel) -> None:
-    """Cut the axis off a little below its lowest value to show."""
+    """Cut off the axis slightly below its lowest value to show."""
     low = panel.y.low
     assert low is not None
     top = max(y for series in panel.series for y in series.ys if y is not None)
@@ -265,7 +264,7 @@ def _set_low(axes: Any, panel: Panel) -> None:
 
 
 def _write_under(figure: Any, head: list[str], notes: Sequence[str], width: float) -> None:
-    """Write the fixed parameters and the notes at the foot, where the layout leaves room for them."""
+    """Write the fixed parameters and the notes below the panels, where the layout leaves room."""
     lines = [*head, *(line for note in notes for line in textwrap.wrap(note, int(width * 14)))]
     figure.supxlabel(_literal("\n".join(lines)), fontsize=8.5, color="#444444", x=0.01, ha="left")
 
@@ -274,7 +273,7 @@ def allocation_chart(report: Report) -> Chart:
     """Return the chart of the allocation of a report's only case.
 
     Raises:
-        SpecError: it has no finite one.
+        SpecError: it has no finite allocation.
     """
     [case] = report.cases
     allocation = ((case.best.details if case.best else None) or {}).get("allocation", {})
@@ -295,7 +294,7 @@ def allocation_chart(report: Report) -> Chart:
 
 
 def limits() -> dict[str, tuple[str, float]]:
-    """Return of which bound each limit is the limit, and up to which relative difference it says something."""
+    """Return for each limit the bound that tends to it, and the relative difference below which they count as equal."""
     return {bound.id: bound.limit_of for bound in all_bounds().values() if bound.limit_of is not None}
 
 
@@ -303,7 +302,7 @@ _RECORDS = "records"
 
 
 def rate_panels(sweep: Sweep, x: Axis) -> list[Panel]:
-    """Return the panel of 1/|delta - delta*| against n for every bound whose limit is known, if any."""
+    """Return the panel of 1/|delta - delta*| against n for every bound with a known limit, if any."""
     if sweep.quantity != Quantity.DELTA or sweep.x != _RECORDS:
         return []
     by_bound = grouped(sweep, lambda point: point.result.bound)
@@ -333,7 +332,7 @@ def _inverse_gap(value: float, limit: float | None, resolution: float) -> float 
 
 
 def _slope(series: Series) -> str:
-    """Return the power of n with which the curve grows at its end, in words."""
+    """Return the power of n at which the curve grows at its end, in words."""
     ends = [(math.log(x), math.log(y)) for x, y in zip(series.xs, series.ys, strict=True) if y is not None][-2:]
     if len(ends) < 2:
         return ""
@@ -342,7 +341,7 @@ def _slope(series: Series) -> str:
 
 
 def schedule_panels(sweep: Sweep, x: Axis) -> list[Panel]:
-    """Return the panel of the noise that the tuned schedule gives, where it moves with x."""
+    """Return the panel of the noise of the tuned schedule, if it depends on x."""
     curves = grouped(sweep, lambda point: "noise" if point.scale is not None and sweep.x == _RECORDS else None)
     series = tuple(
         Series(key_text(key), tuple(p.inputs[sweep.x] for p in points), tuple(p.scale for p in points))

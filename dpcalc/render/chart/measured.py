@@ -30,7 +30,7 @@ from dpcalc.report import Case, Report
 from dpcalc.theorems.record import lookup
 
 _X, _Y = "false-positive rate", "true-positive rate"
-_SAME = 5e-3  # curves whose values differ by no more than this share are one to the eye
+_SAME = 5e-3  # curves whose values differ by at most this share look the same
 
 Numbers = tuple[float, ...]
 
@@ -39,7 +39,7 @@ def trade_off_chart(report: Report, only: Sequence[str] = ()) -> Chart:
     """Return the chart of a single case whose risk has a curve: on plain axes, and in powers of ten.
 
     Args:
-        report: what a command answered.
+        report: the report of a command.
         only: the bounds to draw; empty for all.
 
     Raises:
@@ -80,14 +80,14 @@ def trade_off_chart(report: Report, only: Sequence[str] = ()) -> Chart:
 
 
 def _ruled_out(bound: str, case: Case) -> str:
-    """Return which guarantees a lower value rules out."""
+    """Return the kind of guarantees that a lower value rules out."""
     strong_convexity, _ = case.inputs.get("strong_convexity", (None, None))
     alone = lookup(bound).differs_alone(strong_convexity)
     return "no guarantee by gradient differences is below" if alone else "no guarantee is below"
 
 
 def _audited(case: Case, xs: Numbers) -> list[Series]:
-    """Return what an audit proved of attacks, if there was one: between its events an attacker may choose by chance."""
+    """Return the rates that an audit proved, if there was one: an attacker may mix its events at random."""
     if not case.audit:
         return []
     events = [(event["fpr_upper"], event["tpr_lower"]) for event in case.audit["events"]]
@@ -104,7 +104,7 @@ def _audited(case: Case, xs: Numbers) -> list[Series]:
 
 
 def _chance(one: tuple[float, float], other: tuple[float, float], x: float) -> float:
-    """Return the height of the line between two points at x; 0 where it does not reach there."""
+    """Return the height at x of the line between two points; 0 outside of it."""
     if not one[0] <= x <= other[0]:
         return 0.0
     if one[0] == other[0]:
@@ -113,7 +113,7 @@ def _chance(one: tuple[float, float], other: tuple[float, float], x: float) -> f
 
 
 def _distinct(xs: Numbers, curves: Iterable[tuple[str, Numbers, Kind]]) -> list[Series]:
-    """Return the curves, the first one as the best; those that coincide are one, with all their names."""
+    """Return the curves, the first one as the best; coinciding curves are one, with all their names."""
     series: list[Series] = []
     for label, ys, kind in curves:
         place = next((k for k, one in enumerate(series) if _coincide(one.ys, ys)), None)
@@ -133,7 +133,7 @@ def _coincide(one: Sequence[float | None], other: Sequence[float | None]) -> boo
 
 
 def risk_panel(report: Report, title: str = "") -> Panel:
-    """Return the panel of what attackers can do along a sweep of cases that have risks: a curve for each number.
+    """Return the panel of what attackers can do along a sweep of cases with risks: a curve for each number.
 
     Raises:
         SpecError: no number varies.
@@ -157,7 +157,7 @@ def risk_panel(report: Report, title: str = "") -> Panel:
 
 
 def _numbers(risk: Fields) -> dict[str, float]:
-    """Return the risks of a case by what they are called."""
+    """Return the risks of a case by name."""
     numbers = {"advantage": risk["advantage"]["value"]}
     for name, at in ATTACKS.items():
         numbers.update({f"{_WORDS[name]} {100.0 * row[at]:g}%": row["value"] for row in risk[name]} if at else {})
@@ -172,7 +172,7 @@ _WORDS = {
 
 
 def risk_chart(report: Report) -> Chart:
-    """Return the chart of a sweep of known guarantees: what attackers can do, and nothing beside it.
+    """Return the chart of a sweep of known guarantees: only what attackers can do.
 
     Raises:
         SpecError: no number varies.
@@ -192,7 +192,7 @@ def coefficients_panel(rows: Sequence[Fields]) -> Panel:
     """Return coefficients over half the ranges of their columns, each with bars of two standard deviations.
 
     Args:
-        rows: ``name``, ``weight`` (what the column adds from the middle to the end of its range) and ``noise`` or None.
+        rows: ``name``, ``weight`` (what the column adds from the middle to the end of its range), ``noise`` or None.
     """
     weights = tuple(float(row["weight"]) for row in rows)
     noise = [_NOISE * (row["noise"] or 0.0) for row in rows]
@@ -212,10 +212,10 @@ def coefficients_chart(rows: Sequence[Fields], subtitle: str) -> Chart:
 
 
 def evaluation_chart(report: Fields) -> Chart:
-    """Return reliability and ROC of an evaluation without noise, as far as there are any.
+    """Return the reliability and the ROC of an evaluation without noise, those that it has.
 
     Raises:
-        SpecError: there is neither.
+        SpecError: it has neither.
     """
     panels = []
     if report.get("calibration"):

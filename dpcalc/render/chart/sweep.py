@@ -40,7 +40,7 @@ _UNITS = {
 }
 
 Key = tuple[tuple[str, Any], ...]
-"""The parameters, other than x, that tell a curve from the others, with their values."""
+"""The parameters, other than x, that distinguish a curve, with their values."""
 
 
 class Point(NamedTuple):
@@ -52,10 +52,10 @@ class Point(NamedTuple):
 
 
 class Sweep(NamedTuple):
-    """The points of a report, along which parameter they lie, and which others tell curves apart.
+    """The points of a report, the parameter x that varies, and the others that distinguish curves.
 
-    ``names`` are the names of the theorems by their ids, ``asked`` the values of x that were asked about for each
-    combination of the other parameters.
+    ``names`` are the names of the theorems by id, ``asked`` the values of x in the questions for each combination of
+    the other parameters.
     """
 
     points: list[Point]
@@ -67,7 +67,7 @@ class Sweep(NamedTuple):
 
 
 def sweep_of(report: Report, only: Sequence[str]) -> Sweep:
-    """Return the sweep that a report is, of the bounds ``only``, or of all.
+    """Return the sweep of a report, for the bounds ``only`` or for all.
 
     Raises:
         SpecError: no number varies, or a bound of ``only`` gave nothing.
@@ -90,7 +90,7 @@ def sweep_of(report: Report, only: Sequence[str]) -> Sweep:
 
 
 def refuse_missing(bounds: Collection[str], only: Sequence[str]) -> None:
-    """Refuse bounds to draw of which there is nothing.
+    """Refuse to draw bounds without results.
 
     Raises:
         SpecError: there is one.
@@ -103,14 +103,14 @@ def refuse_missing(bounds: Collection[str], only: Sequence[str]) -> None:
 
 
 def _names(points: Sequence[Point]) -> dict[str, str]:
-    """Return the title of every bound, its id where others have the same title."""
+    """Return the title of every bound; its id if others have the same title."""
     titles = {point.result.bound: point.result.title for point in points}
     shared = Counter(titles.values())
     return {bound: title if title and shared[title] == 1 else bound for bound, title in titles.items()}
 
 
 def _asked(report: Report, points: Sequence[Point], x: str, others: Sequence[str]) -> dict[Key, set[Any]]:
-    """Return the values of x of each combination, also those at which nothing was found."""
+    """Return the values of x of each combination, including those without results."""
     inputs = [point.inputs for point in points]
     inputs += [_typed(case) for case in report.cases if not case.results]
     asked: dict[Key, set[Any]] = {}
@@ -137,7 +137,7 @@ def _points(report: Report) -> list[Point]:
         for result in case.results:
             own = dict(typed)
             if typed.get(Quantity.DELTA) is not None and result.log_delta is not None:
-                own[Quantity.DELTA] = result.log_delta  # all digits, where no double could hold delta itself
+                own[Quantity.DELTA] = result.log_delta  # all digits, even if delta itself is no double
             if result.quantity == Quantity.RDP:
                 own["order"] = result.order
             points.append(Point(own, result, scale))
@@ -153,7 +153,7 @@ def _example(quantity: str) -> str:
 
 
 def grouped(sweep: Sweep, name: Callable[[Point], str | None]) -> dict[tuple[str, Key], list[Point]]:
-    """Return the points by what ``name`` calls them (None: left out) and by the other parameters, in order of x."""
+    """Return the points by their ``name`` (None: omitted) and by the other parameters, in order of x."""
     curves: dict[tuple[str, Key], dict[Any, Point]] = {}
     for point in sweep.points:
         label = name(point)
@@ -164,12 +164,12 @@ def grouped(sweep: Sweep, name: Callable[[Point], str | None]) -> dict[tuple[str
 
 
 def with_key(label: str, key: Key) -> str:
-    """Return a label with the parameters that tell its curve apart."""
+    """Return a label with the parameters that distinguish its curve."""
     return f"{label}, {key_text(key)}" if key else label
 
 
 def key_text(key: Key) -> str:
-    """Return the parameters that tell a curve apart, for a label."""
+    """Return the parameters that distinguish a curve, for a label."""
     parts = []
     for name, value in key:
         if name == Quantity.DELTA:
@@ -198,7 +198,7 @@ def with_unit(name: str) -> str:
 
 
 def condition(sweep: Sweep) -> str:
-    """Return at which epsilon, delta and order, where they are fixed."""
+    """Return the fixed epsilon, delta and order, in words."""
     fixed = []
     names = {"epsilon": ("delta",), "delta": ("epsilon",), "rdp": ("order",), "mu": ()}
     for name in names.get(sweep.quantity, _OF_QUESTION):
@@ -210,7 +210,7 @@ def condition(sweep: Sweep) -> str:
 
 
 def x_axis(sweep: Sweep) -> Axis:
-    """Return the axis of the parameter that varies: in powers of ten where its values span two, unevenly."""
+    """Return the axis of the parameter that varies: logarithmic if its values span two powers of ten unevenly."""
     xs = sorted({point.inputs[sweep.x] for point in sweep.points if sweep.x in point.inputs})
     if sweep.x == Quantity.DELTA:
         return Axis("log10 delta") if xs[0] / LN10 < TINY else Axis("delta", True)
@@ -220,7 +220,7 @@ def x_axis(sweep: Sweep) -> Axis:
 
 
 def abscissa(sweep: Sweep, axis: Axis, x: Any) -> Number:
-    """Return where a value of the parameter lies on its axis."""
+    """Return the place of a value of the parameter on its axis."""
     if sweep.x != Quantity.DELTA:
         return x  # type: ignore[no-any-return]
     return float(math.exp(x)) if axis.log else float(x) / LN10

@@ -77,7 +77,7 @@ def _mark(number: int) -> str:
 
 
 def _pieces(series: Series, panel: Panel) -> list[list[tuple[float, float]]]:
-    """Return where the values lie on the axes, in pieces between the gaps and what lies below the axis."""
+    """Return the places of the values on the axes, in pieces between gaps and values below the axis."""
     low = -math.inf if panel.y.low is None else panel.y.low
     pieces: list[list[tuple[float, float]]] = [[]]
     for x, y in zip(series.xs, series.ys, strict=True):
@@ -93,7 +93,7 @@ def _place(value: float, axis: Axis) -> float:
 
 
 def _ticks(low: float, high: float, axis: Axis) -> tuple[list[float], list[str]]:
-    """Return a few places from end to end of an axis, and their labels."""
+    """Return a few places from end to end of an axis, with their labels."""
     if axis.names:
         return [-float(place) for place in range(len(axis.names))], [printable(name) for name in axis.names]
     first, last = math.ceil(low - 1e-9), math.floor(high + 1e-9)

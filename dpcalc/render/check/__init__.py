@@ -1,7 +1,7 @@
 """Reports of ``dpcalc check`` for other programs and for people.
 
-Each kind is a separate module, imported on demand: a pure function of the report, without a clock, so that the
-same recipes give the same bytes.
+Each kind is a separate module, imported on demand: a pure function of the report, without a clock, so the same recipes
+give the same bytes.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ def render(report: Report, kind: str, *, precision: int = 6, baseline: Snapshot 
     """Return a report of checked recipes in one of `KINDS`.
 
     Args:
-        report: its cases carry a `dpcalc.checked.Check` each; one without is left out.
+        report: its cases have a `dpcalc.checked.Check` each; a case without one is omitted.
         kind: ``junit`` is XML for the tests' tab of a CI server, ``sarif`` for code scanning, ``github`` the
             annotations of a workflow's log, ``markdown`` a comment on a pull request or the summary of a step.
         precision: significant digits in text; guarantees are rounded up. JSON has full precision.
-        baseline: an earlier report (`dpcalc.render.check.baseline.load`), with which ``markdown`` compares.
+        baseline: an earlier report (`dpcalc.render.check.baseline.load`) for ``markdown`` to compare with.
 
     Raises:
         SpecError: there is no such kind.

@@ -33,7 +33,7 @@ MAX_TEXT = 10_000
 """The limits exceed what a check writes: a forged report must not delay the verdict or fill the reports."""
 
 MOVED = 1e-9
-"""The relative change above which a number has moved; below it, two machines' libraries may differ."""
+"""The relative change above which a number has moved; the libraries of two machines may differ by less."""
 
 _WHOLE = "check"
 _JUDGED = (Status.PASSED, Status.FAILED)
@@ -43,8 +43,8 @@ _HINT = "save one with `dpcalc check ... --report json=FILE`"
 def load(path: str) -> Snapshot:
     """Return the report saved in a file.
 
-    Links are followed, and pipes are read: the path was typed on the command line, so it is the user's own choice,
-    unlike a recipe's. No error quotes the file.
+    Links are followed, and pipes are read: the user typed the path on the command line, unlike the paths of a recipe.
+    No error quotes the file.
 
     Raises:
         SpecError: the file cannot be read, is larger than `BASELINE_BYTES`, or holds no report of ``dpcalc check``.
@@ -66,7 +66,7 @@ def load(path: str) -> Snapshot:
 
 
 _NO_CASE = {"command": _WHOLE}
-"""Stands for the check of anything but a case of a recipe."""
+"""The check of everything that is no case of a recipe."""
 
 
 def snapshot(envelope: Fields) -> Snapshot:
@@ -79,10 +79,10 @@ def snapshot(envelope: Fields) -> Snapshot:
         raise ValueError(envelope["schema"])
     if len(envelope["cases"]) > MAX_CASES:
         raise ValueError(len(envelope["cases"]))
-    # An error of a whole recipe is not a case of it.
+    # An error of a whole recipe is not one of its cases.
     cases = [case for case in envelope["cases"] if case.get("check", _NO_CASE)["command"] != _WHOLE]
     verdicts = {_where(case): case["check"]["status"] for case in cases}
-    if len(verdicts) < len(cases):  # two cases of one name cannot be compared
+    if len(verdicts) < len(cases):  # two cases with one name cannot be compared
         raise ValueError(len(cases))
     inputs = {_where(case): inputs_of(case) for case in cases if case["results"]}
     return Snapshot(verdicts, _gates(cases), inputs, _numbers(cases))
@@ -164,7 +164,7 @@ def changes_since(report: Report, asked: Asked) -> list[Change] | None:
 
 
 def _other_verdicts(before: Snapshot, after: Snapshot, report: Report) -> Iterator[Change]:
-    """Yield the cases that are gone, those that are new, and those with another outcome."""
+    """Yield the cases that disappeared, new ones, and those with another outcome."""
     old, new = before.verdicts, after.verdicts
     left_out = {(os.path.normpath(file), name) for file, name in report.not_selected}
     for where, status in old.items():
@@ -185,7 +185,7 @@ def _other_inputs(before: Snapshot, after: Snapshot) -> list[Change]:
 
 
 def _other_gates(old: Mapping[Where, list[str]], new: Mapping[Where, list[str]]) -> Iterator[Change]:
-    """Yield the gates that are gone and those that are new: a weaker gate would otherwise look unchanged."""
+    """Yield the gates that disappeared and new ones: a weaker gate would otherwise look unchanged."""
     for where, gates in new.items():
         was = old.get(where, gates)
         gone, come = [g for g in was if g not in gates], [g for g in gates if g not in was]
@@ -196,7 +196,7 @@ def _other_gates(old: Mapping[Where, list[str]], new: Mapping[Where, list[str]])
 def _other_numbers(
     old: Mapping[Key, Number], new: Mapping[Key, Number], digits: Digits, other: set[Where]
 ) -> Iterator[Change]:
-    """Yield the numbers that moved; the cases in ``other`` have another question than before."""
+    """Yield the numbers that moved; the cases in ``other`` have a new question."""
     for key, result in new.items():
         was, now = old[key].size if key in old else None, result.size
         if was is None or now is None or _same(was, now, result.quantity):

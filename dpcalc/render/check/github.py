@@ -1,8 +1,8 @@
-"""Annotations of GitHub Actions: workflow commands that mark the places of cases that did not pass.
+"""Reports of checks for CI servers: annotations of GitHub Actions, SARIF and JUnit XML.
 
-SARIF 2.1.0, as code scanning reads it: a rule per kind of gate, a result per gate that failed.
-
-JUnit XML, as Jenkins, GitLab and others read it: a suite per recipe file, a test per case.
+Annotations are workflow commands that mark the places of cases that did not pass. SARIF 2.1.0 is for code scanning: a
+rule per kind of gate, a result per failed gate. JUnit XML is for Jenkins, GitLab and others: a suite per recipe file, a
+test per case.
 """
 
 from __future__ import annotations
@@ -102,9 +102,9 @@ _RESULTS, _CASES = "@results@", "@cases@"
 
 
 def sarif_pieces(report: Report, digits: Digits) -> Iterator[str]:
-    """Yield lines of the gates that failed, and the cases that could not be judged, as a SARIF log.
+    """Yield lines of a SARIF log of the gates that failed and the cases that could not be judged.
 
-    Passed and skipped cases are left out: code scanning would show them as alerts.
+    Passed and skipped cases are omitted: code scanning would show them as alerts.
     """
 
     def alerts() -> Iterator[tuple[str, Check, str]]:
@@ -137,7 +137,7 @@ def _listed(before: str, texts: Iterator[str], depth: int) -> Iterator[str]:
 
 
 def _about(report: Report, digits: Digits) -> Iterator[str]:
-    """Yield the circumstances of every verdict, each by its name."""
+    """Yield the circumstances of every verdict by the name of its case."""
     for one in judged(report, digits):
         texts = [one.circumstances, *map(printable, one.case.notes)]
         yield f"{json_text(one.title(True))}: {json_text(texts, 2, 5)}"
@@ -152,7 +152,7 @@ def _properties(report: Report) -> dict[str, Any]:
 
 
 def _alerts(one: Judged) -> Iterator[tuple[str, str]]:
-    """Yield rule and text of every fault of a case."""
+    """Yield the rule and the text of every fault of a case."""
     case, check = one.case, one.check
     failed = [gate for gate in case.assertions if not gate.passed]
     about = [text] if (text := one.circumstances) else []
@@ -197,7 +197,7 @@ def _result(rule: str, index: int, check: Check, text: str) -> dict[str, Any]:
         "ruleId": rule,
         "ruleIndex": index,
         "level": "error",
-        "message": {"text": f"{printable(check.name)}: {text}".replace("](", "] (")},  # which would be a link
+        "message": {"text": f"{printable(check.name)}: {text}".replace("](", "] (")},  # "](" would make a link
         "locations": [{"physicalLocation": {"artifactLocation": {"uri": _uri(check.file)}, "region": region}}],
         # The place of a case may change; its name and the failed gate identify the finding.
         "partialFingerprints": {"caseAndRule/v1": f"{printable(check.name)} {rule}"},
@@ -211,11 +211,11 @@ def _uri(path: str) -> str:
 
 
 _ELEMENT = {Status.FAILED: "failure", Status.ERROR: "error", Status.SKIPPED: "skipped"}
-"""A status and the element that tells it; a test that passed has none."""
+"""The element for each status; a test that passed has none."""
 
 
 def junit_pieces(report: Report, digits: Digits) -> Iterator[str]:
-    """Yield lines of XML that keeps to the schema of Jenkins' xUnit plugin (junit-10.xsd). No times are told."""
+    """Yield lines of XML in the schema of Jenkins' xUnit plugin (junit-10.xsd), without times."""
     files: dict[str, Counter[str]] = {}
     for check, _ in checked(report):
         files.setdefault(check.file, Counter())[check.status] += 1
@@ -247,7 +247,7 @@ def junit_pieces(report: Report, digits: Digits) -> Iterator[str]:
 
 
 def _tags(name: str, attributes: dict[str, str], inside: bool) -> tuple[str, str]:
-    """Return the lines that begin and end an element; without anything ``inside``, it is one."""
+    """Return the lines that begin and end an element; a single line if nothing is ``inside``."""
     element = ElementTree.Element(name, attributes)
     element.text = "\n" if inside else None
     start, _, end = _text(element).partition("\n")
@@ -266,7 +266,7 @@ def _text(element: ElementTree.Element) -> str:
 
 
 def _junit_changes(report: Report) -> dict[tuple[str, str], list[str]]:
-    """Return what changed since the baseline, by file and name of the case."""
+    """Return the changes since the baseline, by file and name of the case."""
     changes: dict[tuple[str, str], list[str]] = {}
     for change in report.changes or ():
         changes.setdefault((change.file, change.name), []).append(changed(change))

@@ -1,4 +1,4 @@
-"""What was asked of the cases of two reports: which inputs, promises and gates differ, and which ask for less."""
+"""The questions of the cases of two reports: which inputs, promises and gates differ, and which ask for less."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Where = tuple[str, str]
 """File and name of a case."""
 
 Inputs = Mapping[str, tuple[Any, str]]
-"""What a case was asked, by name: value and source."""
+"""The inputs of a case by name: value and source."""
 
 Key = tuple[str, str, str, float | None]
 """File and name of a case, quantity and order of a number in it."""
@@ -33,17 +33,17 @@ class Number(NamedTuple):
 
     @property
     def size(self) -> float | None:
-        """What is compared: of a delta its logarithm; None where there is none."""
+        """The number to compare: for a delta its logarithm; None if there is none."""
         return self.log_delta if self.quantity == Quantity.DELTA else self.value
 
 
 class Snapshot(NamedTuple):
-    """What a report says of its cases, as far as two reports are compared.
+    """The parts of a report that are compared.
 
     Attributes:
-        verdicts: how every case ended.
-        gates: the texts of the gates of every case that was judged.
-        inputs: what every case was asked that has an answer.
+        verdicts: the status of every case.
+        gates: the texts of the gates of every judged case.
+        inputs: the inputs of every case with an answer.
         numbers: the best results.
     """
 
@@ -57,7 +57,7 @@ _DESCRIBES = (
     "records", "dimension", "noise_std", "laplace_scale", "langevin_std", "schedule_factor", "step_size", "batch_size",
     "epochs", "steps", "start", "requests", "clean_steps", "c1", "c2", "decay_exponent", "regularisation", "schedule",
 )  # fmt: skip
-"""Inputs that say what is run: with others, the same question is asked of another run."""
+"""Inputs that describe the run: with other values, the same question is about another run."""
 
 _WEAKER_UP = ("delta", "epsilon", "strong_convexity")
 _WEAKER_DOWN = (
@@ -65,7 +65,7 @@ _WEAKER_DOWN = (
     "gradient_at_zero", "loss_at_zero", "shift", "contraction", "start_distance", "gradient_norm",
     "epoch_epsilon", "epoch_delta", "group_size",
 )  # fmt: skip
-"""Budgets and promises of the loss: what asks for less, or promises more, when it grows or when it shrinks."""
+"""Budgets and promises on the loss: in which direction a change asks for less, or promises more."""
 
 _STRONGER = {("adjacency", "null_record", "replace_one"), ("permutation", "secret", "public")}
 _YES = "yes"
@@ -121,12 +121,12 @@ def input_changes(where: Where, old: Inputs, new: Inputs) -> Iterator[Change]:
 
 
 def comparable(changes: Iterable[Change]) -> bool:
-    """Return whether a case has the same question as before, though perhaps another run."""
+    """Return whether a case has the same question as before, perhaps about another run."""
     return all(change.quantity in (*_DESCRIBES, "certified", "accept") for change in changes)
 
 
 def _is_weaker(name: str, was: Any, now: Any, source: str) -> bool:
-    """Return whether an input asks for less; in doubt it does."""
+    """Return whether an input asks for less; True in doubt."""
     if name in _DESCRIBES or (name, was, now) in _STRONGER:
         return False
     if (judge := _IS_WEAKER.get(name)) and (weaker := judge(was, now, source)) is not None:
@@ -141,7 +141,7 @@ _IS_WEAKER: dict[str, Callable[[Any, Any, str], bool | None]] = {
     "certified": lambda was, now, source: now != _YES,
     "accept": lambda was, now, source: not set(now.split()) <= set(was.split()),
 }
-"""For inputs that are not numbers: whether they ask for less, given the old and new value and its source."""
+"""For inputs that are not numbers: whether they ask for less, from the old and the new value and its source."""
 
 
 def loosened(old: list[str], new: list[str]) -> bool:

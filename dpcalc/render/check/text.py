@@ -1,6 +1,6 @@
-"""Checked recipes in a terminal: a line for every gate, the reasons of failures, and the counts.
+"""Checked recipes in a terminal: a line for every gate, the reasons for failures, and the counts.
 
-Markdown for a comment on a pull request or the summary of a workflow's step.
+Also as Markdown, for a comment on a pull request or the summary of a workflow's step.
 """
 
 from __future__ import annotations
@@ -111,13 +111,13 @@ MAX_ROWS = 100
 MAX_CELL = 160
 MAX_NAMES = 10
 MAX_CHARACTERS = 65_000
-"""A comment on GitHub may have 65536."""
+"""A comment on GitHub may have 65536 characters."""
 
 _ORDER = (Status.ERROR, Status.FAILED, Status.SKIPPED, Status.PASSED)
 
 
 def render_markdown(report: Report, asked: Asked) -> str:
-    """Return a summary, the gates, the changes since the baseline, and the reasons of failures."""
+    """Return a summary, the gates, the changes since the baseline, and the reasons for failures."""
     cases, since = list(judged(report, asked.digits)), changes_since(report, asked)
     lines = [f"### dpcalc check: {summary(report)}", "", *_markdown_gates(cases, several_files(report))]
     lines += _changes(since) if since is not None else []
@@ -178,7 +178,7 @@ def _table(head: tuple[str, ...], body: list[tuple[str, ...]]) -> list[str]:
 
 
 def _markdown_reasons(cases: Sequence[Judged]) -> list[str]:
-    """Return the reasons of failures and the warnings, with their places."""
+    """Return the reasons for failures and the warnings, with their places."""
     bad = [one for one in cases if one.check.status != Status.PASSED or one.case.warnings]
     lines = []
     for one in bad[:MAX_ROWS]:
@@ -205,7 +205,7 @@ def _names(names: list[str]) -> str:
 
 
 def _code(text: str, width: int = MAX_CELL) -> str:
-    """Return the text as code, in which GitHub resolves neither markup nor mentions nor links."""
+    """Return the text as code, where GitHub resolves no markup, mentions or links."""
     text = cut(printable(text).strip(), width)
     if not text:
         return ""

@@ -25,7 +25,7 @@ _ABOUT = {
     name: name.replace("_", " ")
     for name in ("group_size", "index", "window", "public_records", "permutation", "loss_class")
 }
-"""Inputs that every verdict names: whom it is about, and what was promised."""
+"""Inputs that every verdict names: the records that it is about, and the promises."""
 
 AT_MOST, AT_LEAST = ("<=", "<"), (">=", ">")
 """The signs of gates."""
@@ -66,7 +66,7 @@ def judged(report: Report, digits: Digits) -> Iterator[Judged]:
 
 
 def several_files(report: Report) -> bool:
-    """Return whether the cases come from several recipes, so that their names need those of the files."""
+    """Return whether the cases come from several recipes, so their names need the names of the files."""
     return len({check.file for check, _ in checked(report)}) > 1
 
 
@@ -218,7 +218,7 @@ class Judged:
 
 @functools.lru_cache(maxsize=256)
 def gate_name(text: str) -> str:
-    """Return the quantity in a gate's text, as ``epsilon`` of ``epsilon <= 1``; empty if none."""
+    """Return the quantity in a gate's text, such as ``epsilon`` in ``epsilon <= 1``; empty if none."""
     return _parts(text)[0].replace("-", "_")
 
 
@@ -245,7 +245,7 @@ def gate_limit(gate: Assertion, quantity: str) -> tuple[float, str] | None:
 def share_used(gate: Assertion) -> float | None:
     """Return the value of a gate over its limit, or the inverse for a lower limit; None without a limit.
 
-    It is 1 at the limit, and more where the gate failed.
+    It is 1 at the limit, and more if the gate failed.
     """
     sign, _, limit = _parts(gate.text)[1].partition(" ")
     if sign not in (*AT_MOST, *AT_LEAST) or isinstance(gate.value, str):

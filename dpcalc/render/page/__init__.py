@@ -1,4 +1,4 @@
-"""One page that people who approve a release can read, keep and verify: self-contained HTML, without scripts."""
+"""A page that the people who approve a release can read, keep and verify: self-contained HTML, without scripts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 MAX_TEXT = 1500
-"""Characters of a text: what is longer is cut."""
+"""Characters of a text: longer ones are cut."""
 
 _FOLDER = os.path.dirname(__file__)
 
@@ -26,11 +26,11 @@ _FOLDER = os.path.dirname(__file__)
 def render_html(report: Report, asked: Asked) -> str:
     """Return the page of a report.
 
-    It loads nothing: the styles are in it, and its policy forbids all else. Every text is escaped, and what would not
-    be seen as it is, such as a character that turns the direction of the text, is shown as its code.
+    It loads nothing: it contains the styles, and its policy forbids everything else. Every text is escaped. Characters
+    that would not be visible, such as one that reverses the direction of the text, are shown as their codes.
 
     Args:
-        report: a query's or a check's; the cases may have the curves behind their answers.
+        report: of a query or a check; the cases may have the curves behind their answers.
         asked: the precision of numbers, the earlier report to compare with, and the words of the command line.
 
     Raises:
@@ -58,7 +58,7 @@ def _environment() -> Environment:
     from markupsafe import Markup
 
     def shown(value: Any) -> Any:
-        """Return a value as it may stand on the page; jinja2 escapes it."""
+        """Return a value as a text for the page; jinja2 escapes it."""
         if isinstance(value, Markup):
             return value
         text = printable(value if isinstance(value, str) else str(value))
@@ -74,5 +74,5 @@ def _environment() -> Environment:
         keep_trailing_newline=True,
     )
     environment.filters["clipped"] = clipped
-    environment.filters["whole"] = Markup  # the address of an image that holds its picture, in base64
+    environment.filters["whole"] = Markup  # a data URL of an image, in base64
     return environment

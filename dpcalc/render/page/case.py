@@ -36,14 +36,14 @@ from dpcalc.report import Case, Report
 from dpcalc.theorems.record import Theorem, lookup
 
 FEW = 2
-"""So many cases at most are shown unfolded."""
+"""The most cases that are shown unfolded."""
 
 INPUTS = ("input", "value", "source")
 """The columns of the table of inputs."""
 
 
 class Grounds(NamedTuple):
-    """Why an answer holds: what dpcalc checked, what the author of the run promises, the theorem, the sources."""
+    """Why an answer holds: what dpcalc checked, what the run's author promises, the theorem, the sources."""
 
     tools: tuple[str, ...]
     author: tuple[str, ...]
@@ -62,10 +62,10 @@ class Section(NamedTuple):
 
 
 class Evidence:
-    """A case as it is shown. ``shared`` is the number of its grounds among those of the page, 0 where it has its own.
+    """A case as shown. ``shared`` is the number of its grounds among those of the page; 0 if it has its own.
 
-    ``common`` are the inputs that the page shows once for all cases. Figures and all bounds are shown of what is
-    ``drawn``.
+    ``common`` are the inputs that the page shows once for all cases. Cases that are ``drawn`` have figures and all
+    bounds.
     """
 
     shared = 0
@@ -84,7 +84,7 @@ class Evidence:
         self.inputs = tuple(_inputs(case))
 
     def sections(self) -> Iterator[Section]:
-        """Yield what is shown below the name; what is empty is left out."""
+        """Yield the sections below the name; empty ones are omitted."""
         hypothetical = ", with noise that nobody can draw again" if self.warning else ""
         case, digits, risks = self.case, self.digits, _with_usual_risks(self.case)
         if why := reasons(case, digits):
@@ -94,7 +94,7 @@ class Evidence:
             yield Section(title, _texts(*self._answer()))
         if self.shared or self.grounds.author or self.grounds.tools:
             yield Section("What has to be true", grounds=self.grounds)
-        if not self.warning:  # what follows says what holds, with no word on the noise
+        if not self.warning:  # these sections state guarantees without mentioning the noise
             yield Section("How tight it is", *self._tightness())
         yield Section(
             f"What an attacker can do{hypothetical}", _listed(risk_rows(risks, digits), risk_lines(risks, digits))
@@ -113,7 +113,7 @@ class Evidence:
 
     @property
     def command(self) -> str:
-        """What asks a recipe's case again."""
+        """The command that checks a recipe's case again."""
         check = self.case.check
         return typed(("check", check.file, "--run", f"^{re.escape(check.name)}$")) if check and check.name else ""
 
@@ -140,14 +140,14 @@ class Evidence:
         return [INPUTS, *own] if own else []
 
     def _bounds(self) -> list[Row]:
-        """Return every bound that answered, where there are several."""
+        """Return every bound that answered, if there are several."""
         case = self.case
         if not self.drawn or len(case.results) < 2 or is_cost(case):
             return []
         return [COLUMNS[:-1], *(("best" if row[0] else "", *row[1:-1]) for row in rows(case, self.digits))]
 
     def _notes(self) -> Iterator[str]:
-        """Yield the warnings and the notes, but for where inputs were read, which stands beside them."""
+        """Yield the warnings and the notes, except the places of inputs, which the table of inputs has."""
         case = self.case
         yield from (f"{label}: {text}" for label, text in audit_facts(case, self.digits))
         yield from (f"warning: {text}" for text in case.warnings)
@@ -156,17 +156,17 @@ class Evidence:
 
 
 def _texts(*paragraphs: Paragraph) -> list[Paragraph]:
-    """Return the paragraphs that say something."""
+    """Return the paragraphs that have text."""
     return [paragraph for paragraph in paragraphs if paragraph.text]
 
 
 def _listed(rows: Sequence[Row], lines: Sequence[str] = ()) -> list[Paragraph | Table]:
-    """Return a table and a list of what stands below it; of nothing, nothing."""
+    """Return a table and the list of lines below it, each only if not empty."""
     return [*([Table(rows)] if rows else []), *([Paragraph(facts=tuple(lines))] if lines else [])]
 
 
 def _with_usual_risks(case: Case) -> Case:
-    """Return the case with what an attacker can do: at the usual rates, and at those that were asked about."""
+    """Return the case with what an attacker can do, at the usual rates and at those of the question."""
     usual = case.curves.risk if case.curves else None
     if not usual or not case.risk:
         return case._replace(risk=case.risk or usual)
@@ -198,7 +198,7 @@ def reasons(case: Case, digits: Digits) -> tuple[str, ...]:
 
 
 def _records(case: Case) -> Iterator[Theorem]:
-    """Yield the theorems behind the best answers; those of a ledger and of a conversion have no record."""
+    """Yield the theorems behind the best answers; those of a ledger or a conversion have no record."""
     for result in case.results:
         try:
             if result.best:
@@ -208,7 +208,7 @@ def _records(case: Case) -> Iterator[Theorem]:
 
 
 def _assumptions(case: Case) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return what dpcalc checked of the best answers, and what the author of the run has to keep."""
+    """Return what dpcalc checked for the best answers, and what the author of the run must ensure."""
     tools = [condition.text for bound in _records(case) for condition in bound.conditions]
     author: list[str] = []
     for result in case.results:
@@ -242,7 +242,7 @@ _SOURCES = {
 
 
 def _inputs(case: Case) -> Iterable[Row]:
-    """Yield the inputs, what was given first, each with its value and where it comes from."""
+    """Yield the inputs, given ones first, each with its value and source."""
     origins = {note.parameter: note.origin for note in case.note_data if isinstance(note, Referenced)}
     order = list(_SOURCES)
     inputs = sorted(case.inputs.items(), key=lambda item: order.index(item[1][1]) if item[1][1] in order else 0)
@@ -262,11 +262,11 @@ def _inputs(case: Case) -> Iterable[Row]:
 
 
 _OWN = "dpcalc"
-"""The reference of what is proved here."""
+"""The reference of results proved here."""
 
 
 def _sources(case: Case) -> tuple[str, ...]:
-    """Return what the best answers rest on, as a bibliography has it."""
+    """Return the sources of the best answers, as in a bibliography."""
     keys = dict.fromkeys(bound.reference for bound in _records(case) if bound.reference != _OWN)
     return tuple(dict.fromkeys(map(citation, keys)))
 

@@ -1,6 +1,6 @@
-"""The figures of a page: how tight an answer is in words, delta against epsilon, and what attacks achieve.
+"""The figures of a page: the tightness of an answer in words, delta against epsilon, and what attacks achieve.
 
-What cases are called on a page, and other words that its sections share.
+It also has the names of cases on a page, and other words that its sections share.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from dpcalc.render.words.sentences import unbeaten
 from dpcalc.report import Case, Curves, Report, Result, Tightness, uncertified
 
 MISSING = "Figures need matplotlib: pip install 'dpcalc[plot]'"
-"""What a page says in their place where it is not installed."""
+"""Replaces the figures if matplotlib is not installed."""
 
 _LN10 = math.log(10.0)
-_DECADES = 12  # of delta below the answer, at most: what is smaller is as good as 0 beside it
-_DEEP = -290.0  # below this power of ten an axis shows the power: a drawing goes 9 powers below it
+_DECADES = 12  # the most powers of ten of delta below the answer: smaller values are negligible
+_DEEP = -290.0  # below this power of ten an axis shows the power: a drawing extends 9 powers below it
 _LEAST_FPR = 1e-5
-_TOLD_FPR = 1e-3  # from here on a sentence names the rates
+_TOLD_FPR = 1e-3  # rates from here on are named in a sentence
 _ROUNDOFF = 1.0 + 2.0**-40
-"""More than an operation in floating point loses."""
+"""More than the rounding of a floating-point operation."""
 
 
 class Figure(NamedTuple):
-    """A picture: what it is called, what is drawn, what is said to those who do not see it, and below it."""
+    """A picture: its title, its panel, the words for readers who cannot see it, and the caption."""
 
     title: str
     panel: Panel
@@ -44,19 +44,19 @@ class Figure(NamedTuple):
 
     @property
     def source(self) -> str:
-        """The picture as the address of an image that holds it."""
+        """The picture as a data URL."""
         from dpcalc.render.chart.figure import draw_panel
 
         return f"data:image/svg+xml;base64,{base64.b64encode(draw_panel(self.panel)).decode('ascii')}"
 
 
 def can_draw() -> bool:
-    """Return whether what draws is installed."""
+    """Return whether matplotlib is installed."""
     return importlib.util.find_spec("matplotlib") is not None
 
 
 def bracket(case: Case, digits: Digits) -> str:
-    """Return in words between which values the truth lies; nothing of an answer that is no epsilon, delta or mu."""
+    """Return the range of the true value in words; empty for an answer that is no epsilon, delta or mu."""
     best, floor = case.best, case.tightness
     if best is None or best.quantity not in (Quantity.EPSILON, Quantity.MU, Quantity.DELTA):
         return ""
@@ -80,7 +80,7 @@ def bracket(case: Case, digits: Digits) -> str:
 
 
 def figures(case: Case, digits: Digits) -> Iterator[Figure]:
-    """Yield the figures of a case whose curves are known, and of one that trained a model."""
+    """Yield the figures of a case with known curves, and of one that trained a model."""
     if rows := (case.training or {}).get("coefficients"):
         words = ", ".join(f"{row['name']} {row['weight']:.3g}" for row in rows)
         caption = "Bars: about two standard deviations of the privacy noise to either side."
@@ -91,7 +91,7 @@ def figures(case: Case, digits: Digits) -> Iterator[Figure]:
 
 
 def _profile(curves: Curves, best: Result, digits: Digits) -> Iterator[Figure]:
-    """Yield delta against epsilon: what is guaranteed and what no guarantee can beat; nothing without a curve."""
+    """Yield delta against epsilon: the guarantee, and what no guarantee can beat; nothing without a curve."""
     upper = [(epsilon, log_delta) for epsilon, log_delta in curves.profile if math.isfinite(log_delta)]
     if len(upper) < 2 or upper[-1][0] <= 0.0:
         return
@@ -118,13 +118,13 @@ def _profile(curves: Curves, best: Result, digits: Digits) -> Iterator[Figure]:
 
 
 def _curve(label: str, points: list[tuple[float, float]], axis: Axis, kind: Kind = Kind.UPPER) -> Series:
-    """Return a curve of deltas, from their logarithms."""
+    """Return a curve of deltas from their logarithms."""
     ys = (math.exp(log_delta) if axis.log else log_delta / _LN10 for _, log_delta in points)
     return Series(label, tuple(epsilon for epsilon, _ in points), tuple(ys), kind)
 
 
 def _dashed(floor: Tightness | None) -> str:
-    """Return in a sentence what the dashed line is."""
+    """Return the sentence about the dashed line."""
     return f"The dashed line is what {unbeaten(floor is not None and floor.by_difference)} can beat."
 
 
@@ -170,7 +170,7 @@ MAX_NAMES = 10
 
 
 def name_of(report: Report, case: Case, place: int, several: bool = False) -> str:
-    """Return what a case is called."""
+    """Return the name of a case."""
     if case.check is not None:
         name = f"{case.check.file}: {case.check.name}" if several else case.check.name
     else:
@@ -182,12 +182,12 @@ def name_of(report: Report, case: Case, place: int, several: bool = False) -> st
 
 
 def clipped(name: str) -> str:
-    """Return a name, of one that is too long its beginning."""
+    """Return a name; a long one is cut."""
     return name if len(name) <= MAX_NAME else name[:MAX_NAME] + "..."
 
 
 def names_of(names: Sequence[str]) -> str:
-    """Return names of cases, the first ones where there are many."""
+    """Return names of cases; of many only the first ones."""
     return listed([*map(clipped, names)], MAX_NAMES)
 
 
@@ -201,5 +201,5 @@ def why_not(case: Case) -> str:
 
 
 def typed(words: Sequence[str]) -> str:
-    """Return the command line of these words; nothing of none."""
+    """Return the command line of these words; empty without words."""
     return shlex.join(("dpcalc", *words)) if words else ""

@@ -1,6 +1,6 @@
-"""The verdict of a page: its sentence, what is counted, what it does not speak of, and the table of gates.
+"""The verdict of a page: its sentence, its counts, what it does not cover, and the table of gates.
 
-How a report and its cases ended: an outcome, which is a colour, and the words of it.
+The outcome of a report or a case has a colour and words.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from dpcalc.report import Case, Report, uncertified
 
 
 class Outcome(PlainEnum):
-    """How a report or a case ended, and the name of its colour in the styles of a page."""
+    """The outcome of a report or a case, which is also the name of its colour in the styles of a page."""
 
     OK = "ok"
     BAD = "bad"
@@ -54,11 +54,11 @@ _REFUSED = "Refused as expected"
 
 
 def outcome_of(report: Report) -> Outcome:
-    """Return how a report ended.
+    """Return the outcome of a report.
 
-    It is ok where there is a gate and every case has one that held; part where, besides, a case has no gate, was
-    skipped or not selected, passed by an exception that it accepts, or asks for less than before, and where the report
-    is of one shard; bad where something failed or a model is not private, else plain.
+    It is bad if something failed or a model is not private. Else it is plain if no gate held. Else it is part if a case
+    has no gate, was skipped or not selected, passed by an accepted exception, or asks for less than before, or if the
+    report is of one shard. Else it is ok.
     """
     outcomes = {case_outcome(case) for case in report.cases}
     if Outcome.BAD in outcomes:
@@ -72,7 +72,7 @@ def outcome_of(report: Report) -> Outcome:
 
 
 def case_outcome(case: Case) -> Outcome:
-    """Return how a case ended."""
+    """Return the outcome of a case."""
     if risk.warning(case):
         return Outcome.BAD
     if case.check is not None:
@@ -88,7 +88,7 @@ def case_outcome(case: Case) -> Outcome:
 
 
 def word_of(report: Report) -> str:
-    """Return the verdict on a report in a few words; of a shard, which one it is."""
+    """Return the verdict on a report in a few words; for a shard, also its number."""
     outcome = outcome_of(report)
     if any(risk.warning(case) for case in report.cases):
         word = _NOT_PRIVATE
@@ -109,7 +109,7 @@ def case_word(case: Case) -> str:
 
 
 def without_gate(report: Report) -> int:
-    """Return how many cases have an answer and no gate."""
+    """Return the number of cases with an answer but no gate."""
     return sum(not case.assertions and case_outcome(case) == Outcome.PLAIN for case in report.cases)
 
 
@@ -119,7 +119,7 @@ def warnings(report: Report) -> list[str]:
 
 
 class Verdict(NamedTuple):
-    """A row of the table of verdicts: where it leads, how it ended, what was compared and how much is used."""
+    """A row of the table of verdicts: the number of its case, the outcome, the comparison, and the share used."""
 
     number: int
     outcome: Outcome
@@ -157,13 +157,13 @@ _FORGETS = "Records were forgotten; for those that were kept this is no guarante
 
 
 def _not_private(public: int, count: int) -> str:
-    """Return the verdict where models are not private."""
+    """Return the verdict if models are not private."""
     models = "The model is" if count == public == 1 else f"{counted(public, 'model is', 'models are')}"
     return f"{models} not private: the guarantee holds of the algorithm with noise that nobody can draw again."
 
 
 def facts(report: Report) -> Iterator[tuple[str, str]]:
-    """Yield what is counted, each number with its words."""
+    """Yield the counts, each with its words."""
     gates = [gate for case in report.cases for gate in case.assertions]
     if gates:
         yield f"{sum(gate.passed for gate in gates)} of {len(gates)}", "gates held"
@@ -180,12 +180,12 @@ def facts(report: Report) -> Iterator[tuple[str, str]]:
 
 
 def _percent(share: float) -> str:
-    """Return how much of a limit is used, rounded up."""
+    """Return the used share of a limit, rounded up."""
     return f"{number(100.0 * share * (1.0 + 2.0**-40), 3, Side.UP)}%" if share < 100.0 else "over 100 times"
 
 
 def reservations(report: Report) -> list[str]:
-    """Return what a verdict does not speak of."""
+    """Return what a verdict does not cover."""
     lines = warnings(report)
     if report.shard is not None:
         lines.append(f"this is {shard_text(report)}: the other cases were not judged here, and {MERGE}")
@@ -223,7 +223,7 @@ def verdicts(report: Report, digits: Digits) -> Iterator[Verdict]:
 
 
 def _rows(one: Judged) -> list[Row]:
-    """Return a row for every gate of a case, or for its answers where it has none."""
+    """Return a row for every gate of a case, or for its answers if it has none."""
     if one.case.check is not None or one.case.assertions:
         return one.gate_rows if one.case.check is None else one.rows
     answers = [Row(Status.PASSED, r.quantity, one.digits.value(r)) for r in one.case.answers]
@@ -231,7 +231,7 @@ def _rows(one: Judged) -> list[Row]:
 
 
 def _ended(row: Row, case: Case) -> tuple[Outcome, str]:
-    """Return how a row ended, in view of what is wrong with its case as a whole, or of what its gate does not say."""
+    """Return the outcome of a row, considering faults of its whole case and what its gate does not cover."""
     if not_private(case):
         return Outcome.BAD, PUBLIC
     if refused(case):

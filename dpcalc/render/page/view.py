@@ -1,4 +1,4 @@
-"""What a page shows of a report, as texts: the template has no logic, and this no markup."""
+"""The texts of a page about a report: the template has no logic, and this module no markup."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ from dpcalc.report import Report
 from dpcalc.version import __version__
 
 MAX_CASES = 100
-"""How many cases are shown in full; the table of verdicts has all, up to `MAX_ROWS`."""
+"""The most cases that are shown in full; the table of verdicts has all, up to `MAX_ROWS`."""
 MAX_DRAWN = 12
-"""Cases with figures: those that did not pass, and of the others the ones with the least room."""
+"""The most cases with figures: those that did not pass, then the tightest ones."""
 SHARED_FROM = 9
-"""From so many cases on, what has to be true is said once for each theorem."""
+"""From this many cases on, the grounds of each theorem are shown once."""
 MAX_ROWS = 1000
 
 _RANK = {Outcome.BAD: 0, Outcome.PLAIN: 1, Outcome.SKIP: 2, Outcome.OK: 3}
 
 
 class Page:
-    """All of a page. ``outcome`` is the colour of the verdict, beside its words."""
+    """A whole page. ``outcome`` is the colour of the verdict."""
 
     version = __version__
 
     def __init__(self, report: Report, asked: Asked) -> None:
-        """Take a report, and how it is to be written."""
+        """Take a report and the options of writing."""
         self.report, self.digits = report, asked.digits
         self.outcome = outcome_of(report)
         self.gated = any(case.assertions for case in report.cases) or report.command == CHECK
@@ -66,13 +66,13 @@ class Page:
         self.left_out = f"{len(table) - MAX_ROWS} more rows are left out." if len(table) > MAX_ROWS else ""
 
     def answer(self) -> Iterator[str]:
-        """Yield the answer where there is one alone, and what it means."""
+        """Yield the answer and its meaning if there is only one case."""
         for case in self.report.cases if len(self.report.cases) == 1 else ():
             yield from headlines(case, self.digits)
             yield from filter(None, [meaning(case)])
 
     def cases_left_out(self) -> Iterator[str]:
-        """Yield what is not shown of the cases."""
+        """Yield which parts of the cases are not shown."""
         count = len(self.report.cases)
         if count > MAX_DRAWN:
             yield (
@@ -83,7 +83,7 @@ class Page:
             yield f"{count - MAX_CASES} more cases are not shown here."
 
     def _by_importance(self) -> list[int]:
-        """Return the numbers of the cases: those that did not pass first, then those with the least room."""
+        """Return the numbers of the cases: those that did not pass first, then the tightest ones."""
 
         def rank(number: int) -> tuple[int, float]:
             case = self.report.cases[number - 1]
@@ -93,14 +93,14 @@ class Page:
         return sorted(range(1, len(self.report.cases) + 1), key=rank)
 
     def _shared_grounds(self) -> list[Grounds]:
-        """Return what has to be true, once for each theorem, and tell the cases which of them is theirs."""
+        """Return the grounds, once for each theorem, and set the number of its grounds in every case."""
         grounds = list(dict.fromkeys(case.grounds for case in self.cases if case.grounds.theorem))
         for case in self.cases:
             case.shared = grounds.index(case.grounds) + 1 if case.grounds.theorem else 0
         return grounds
 
     def _common_inputs(self) -> list[Row]:
-        """Return the inputs of all cases, and tell the cases not to show them."""
+        """Return the inputs that all cases share, and set them in the cases, which then omit them."""
         described = [case.inputs for case in self.cases if case.inputs]
         common = frozenset(described[0]).intersection(*described) if described else frozenset()
         for case in self.cases:
@@ -109,8 +109,8 @@ class Page:
 
 
 def _changes(report: Report, asked: Asked) -> list[Change] | None:
-    """Return what differs from an earlier report; None where there is none to compare with."""
+    """Return the changes since an earlier report; None if there is none to compare with."""
     if any(case.check and case.check.command == CHECK for case in report.cases):
-        return None  # a recipe that cannot be read has no cases to compare
+        return None  # an unreadable recipe has no cases to compare
     changes = changes_since(report, asked)
     return None if changes is None else changes[:MAX_ROWS]

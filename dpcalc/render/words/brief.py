@@ -47,7 +47,7 @@ def entry_rows(case: Case, digits: Digits) -> list[tuple[str, ...]]:
         )
         for line in case.ledger["entries"]
     ]
-    # The head: epsilon is for one record, and for the adjacency of the entries.
+    # In the head: whether epsilon is for one record, and for which adjacency.
     of = ["of one record"] if case.inputs.get("group_size") else []
     of += ["for add-remove"] if case.ledger.get("chained") else []
     of += [] if case.inputs.get("delta") else [f"at delta = {math.exp(LOG_DELTA_ALONE):.2g}"]
@@ -172,7 +172,7 @@ _CONVERSIONS = {
 
 
 def derivation(result: Result, digits: Digits) -> str:
-    """Return the derivation of the number: its mu, or the order and conversion."""
+    """Return the derivation of the number: its mu, or its order and conversion."""
     if result.quantity in RISKS or result.quantity == Quantity.MU:
         return "Gaussian DP" if result.quantity == Quantity.MU else cost_kind(result)
     if result.mu is not None:
@@ -303,7 +303,7 @@ def unseen(case: Case) -> str:
 
 
 def kept(case: Case) -> tuple[str, ...]:
-    """Return the assumptions that somebody has to keep; for a run executed by dpcalc, those that it does not ensure."""
+    """Return the assumptions that somebody must keep; for a run executed by dpcalc, those that it does not ensure."""
     best = case.best
     if best is None:
         return ()
@@ -317,7 +317,7 @@ _LARGEST = 700.0
 """The largest logarithm of a gain whose exponential is a double."""
 
 _NO_GAIN = 1.0 + 1e-6
-"""Values that differ by less are the same: two computations of one composition round differently."""
+"""Values that differ by less are equal: two computations of one composition round differently."""
 
 
 def hiding(case: Case) -> str:

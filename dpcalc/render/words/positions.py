@@ -1,4 +1,4 @@
-"""The record that an answer is about, if the worst-off one depends on the theorem."""
+"""The record of an answer, if the worst-off one depends on the theorem."""
 
 from __future__ import annotations
 

@@ -1,10 +1,7 @@
-"""What an attacker can do, as a table and in words.
+"""What an attacker can do, the results of an audit, and the lines on a trained run, as tables and in words.
 
-The meaning of an answer for beginners: how often an attacker guesses right.
-
-The results of an audit in words.
-
-The lines on a trained run: its metrics beside those of the non-private fit, and that they are not covered.
+For beginners an answer says how often an attacker guesses right. The metrics of a trained run are beside those of the
+non-private fit, and are marked as not covered.
 """
 
 from __future__ import annotations
@@ -58,7 +55,7 @@ def _by_name(case: Case) -> dict[str, float]:
 
 
 def _head(case: Case) -> str:
-    """Return the head: whose risk it is."""
+    """Return the head, which names the record at risk."""
     size = group_size(case)
     about = record_meant(case) if size == 1 else f"{size} records together"
     return f"what an attacker can do about {about}" if about else "what an attacker can do"
@@ -92,7 +89,7 @@ def _percent(share: float) -> str:
 
 
 def risk_lines(case: Case, digits: Digits) -> list[str]:
-    """Return the risks in words, and the mu that stands for the whole curve."""
+    """Return the risks in words, and the mu that summarises the whole curve."""
     if not case.risk:
         return []
     risk, lines = case.risk, []
@@ -208,7 +205,7 @@ def refuted(case: Case) -> str:
 
 
 def audited_together(report: Report) -> Iterator[str]:
-    """Yield how the cases of a table were audited, and that the confidence is for each of them."""
+    """Yield how the cases of a table were audited; the confidence is for each of them."""
     audits = [case.audit for case in report.cases if case.audit]
     if audits:
         first, attacks = audits[0], ", ".join(dict.fromkeys(audit["attack"] for audit in audits))
@@ -242,7 +239,7 @@ _RISKS = {
     "excess_risk": "expected excess risk under the law of the records, if they are independent draws from one,",
     "empirical_excess_risk": "expected excess risk on the records",
 }
-"""What bounds on the risk speak of: the first is another quantity than the excess risk measured."""
+"""The quantities that bounds on the risk are about: the first is not the measured excess risk."""
 
 
 def warning(case: Case) -> str:
@@ -254,7 +251,7 @@ def warning(case: Case) -> str:
 
 
 def caution(case: Case) -> str:
-    """Return what the numbers of a model that is not private mean, as the start of a sentence."""
+    """Return the meaning of the numbers of a model that is not private, as the start of a sentence."""
     return "" if case.forgetting else _REAL_NOISE
 
 
@@ -277,7 +274,7 @@ def kept_bounds(case: Case) -> str:
 
 
 def _weighed(case: Case) -> str:
-    """Return what gradients of the classes were multiplied by, as a sentence of a statement; empty without weights."""
+    """Return the weights of the classes' gradients, as a sentence of a statement; empty without weights."""
     weights = (case.training or {}).get("class_weights")
     if not weights:
         return ""

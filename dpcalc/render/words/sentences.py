@@ -38,7 +38,7 @@ _CHANGES: dict[str, tuple[str, str]] = {
     Neighbours.ADD: ("Adding a record", "Adding"),
     Neighbours.REMOVE: ("Removing a record", "Removing"),
 }
-"""What makes data sets neighbours whose sizes differ: a record, and the verb of several."""
+"""How neighbours of different sizes differ, for one record and as a verb for several."""
 
 _ONE_WAY: dict[str, str] = {
     Neighbours.ADD: "without {} as with {}",
@@ -47,7 +47,7 @@ _ONE_WAY: dict[str, str] = {
 
 
 def promise(case: Case) -> str:
-    """Return what the best guarantee promises, and to whom; empty if there is none."""
+    """Return the promise of the best guarantee, and to whom; empty if there is none."""
     best = case.best
     if best is None:
         return ""
@@ -70,7 +70,7 @@ def promise(case: Case) -> str:
 
 
 def promise_of_others(case: Case) -> str:
-    """Return what is promised where neighbours differ in no record that the case speaks of; else nothing."""
+    """Return the promise if neighbours differ in no record of the case; else nothing."""
     return promise(case) if case.best and case.best.adjacency in _OTHER_NEIGHBOURS else ""
 
 
@@ -82,7 +82,7 @@ def _attacks(best: Result) -> str:
 
 
 def _of_replacement(case: Case, best: Result) -> str:
-    """Return the promise where records are replaced, by others or by null records."""
+    """Return the promise for records that are replaced, by others or by null records."""
     size, replaced = group_size(case), best.adjacency == Neighbours.REPLACE_ONE
     if size == 1:
         who = record_meant(case) or "the differing record"
@@ -100,7 +100,7 @@ def _of_replacement(case: Case, best: Result) -> str:
 
 
 def _of_size(best: Result, size: int) -> str:
-    """Return the promise where a record comes or leaves, or several do."""
+    """Return the promise for one or several records that are added or removed."""
     one, several = _CHANGES[best.adjacency]
     change = one if size == 1 else f"{several} up to {size} records"
     if best.quantity in _KINDS:
@@ -153,7 +153,7 @@ _OTHER_NEIGHBOURS: dict[str, Callable[[Result], str]] = {
     Neighbours.AS_GIVEN: _of_conversion,
     Neighbours.BY_SHIFT: _of_shift,
 }
-"""What is promised where neighbours differ in no record that the case speaks of."""
+"""The promises for neighbours that differ in no record of the case."""
 
 
 def _factor(best: Result) -> str:
@@ -187,10 +187,10 @@ _SOURCES = {
     Source.LOSS: "of the loss",
     Source.DATA: "of the data",
 }
-"""What is said of an input that follows from others."""
+"""The remark on an input that follows from others."""
 
 GIVEN, DEFAULT, DERIVED = "given", "default", "derived"
-"""The groups of inputs: those that were given, those that have their default, and those that follow from others."""
+"""The groups of inputs: given, with their default, and derived from others."""
 
 
 def inputs_by_group(case: Case) -> list[tuple[str, str]]:
@@ -203,7 +203,7 @@ def inputs_by_group(case: Case) -> list[tuple[str, str]]:
         mark += " (chosen)" if source == Source.CHOSEN else ""
         mark += " (default)" if name == _ADJACENCY and source == Source.DEFAULT else ""
         label = symbol_of(name)
-        label = name if symbols[label.partition(" ")[2]] > 1 else label  # on a screen a symbol has one meaning
+        label = name if symbols[label.partition(" ")[2]] > 1 else label  # a symbol has one meaning per screen
         group = DERIVED if source in _SOURCES else DEFAULT if source == Source.DEFAULT else GIVEN
         groups[GIVEN if name in _FACTS else group].append(f"{label} = {_input_text(case, name)}{mark}")
     return [(group, ", ".join(parts)) for group, parts in groups.items() if parts or group == GIVEN]
@@ -221,16 +221,16 @@ def _input_text(case: Case, name: str) -> str:
 
 _STEPS, _ADJACENCY = "steps", "adjacency"
 _FACTS = (_ADJACENCY, _STEPS)
-"""What an answer is about, whether given or derived."""
+"""Inputs that are always shown, given or derived."""
 
 
 def is_fact(name: str, source: Source) -> bool:
-    """Return whether an input is shown with those that were given: what follows from them is not, but for the steps."""
+    """Return whether an input is shown with the given ones: derived inputs are not, except the steps."""
     return source != Source.DERIVED or name == _STEPS
 
 
 def inputs_lines(case: Case) -> list[str]:
-    """Return the inputs, one line a group."""
+    """Return the inputs, one line per group."""
     return [f"{group}: {text}" for group, text in inputs_by_group(case)]
 
 
@@ -238,11 +238,11 @@ _WORDS_OF_NOISE = {
     "noise_std": ("noise_multiplier", "noise multiplier"),
     "noise_multiplier": ("noise_std", "noise_std"),
 }
-"""What says the same of the noise as another parameter, and its name in a sentence."""
+"""Parameter of the noise -> the equivalent parameter, and its name in a sentence."""
 
 
 def in_other_words(case: Case, name: str) -> str:
-    """Return an input in other words, in brackets: noise as in libraries, or as here; empty if unknown."""
+    """Return an input in other words, in brackets: noise as in libraries, or as in dpcalc; empty if unknown."""
     if name == _STEPS:
         return _steps_of_epochs(case)
     if name == _LIPSCHITZ and (case.training or {}).get("solver"):
@@ -260,7 +260,7 @@ _LIPSCHITZ = "lipschitz"
 
 
 def _steps_of_epochs(case: Case) -> str:
-    """Return in brackets the passes that determine the steps; empty if the steps were given."""
+    """Return the passes that determine the steps, in brackets; empty if the steps were given."""
     steps, source = case.inputs[_STEPS]
     records, size, epochs = (case.value(name) for name in ("records", "batch_size", "epochs"))
     if source != Source.DERIVED or epochs is None:
@@ -320,10 +320,10 @@ def noise_enough(result: Result, digits: Digits) -> str:
 
 
 def answer_alone(result: Result, digits: Digits) -> str:
-    """Return a result in a line, without the noise that was solved for in other words."""
+    """Return a result in a line, without the solved noise in other words."""
     value, delta, epsilon = digits.value(result), digits.delta_of(result), digits.epsilon(result)
     if result.quantity in _LEVELS:
-        # Beyond the digits of a double a delta is a power of ten.
+        # Below the range of a double, delta is shown as a power of ten.
         value += " (0 to all digits)" if value.startswith("10^") else ""
         return _LEVELS[result.quantity].format(value=value, delta=delta, epsilon=epsilon, order=digits.order(result))
     target = targets_text(result) or f"epsilon = {epsilon} and delta = {delta}"
@@ -365,7 +365,7 @@ def enough(result: Result, digits: Digits) -> str:
 
 
 def budget_kept(best: Result) -> str:
-    """Return whose budget the run of a cost keeps, if anybody's."""
+    """Return whose budget the run of a cost keeps, if any."""
     if best.epsilon is None:
         return "no budget was asked for, and none is promised"
     covers = (best.details or {}).get("covers", "one record")
@@ -378,7 +378,7 @@ def unbeaten(by_difference: bool) -> str:
 
 
 def tightness_text(case: Case, digits: Digits) -> str:
-    """Return in a sentence how far the best guarantee is from what nothing can beat; empty where that is not known."""
+    """Return a sentence on how far the best guarantee is from one that nothing can beat; empty if unknown."""
     best, floor = case.best, case.tightness
     if best is None or floor is None:
         return ""
@@ -387,7 +387,7 @@ def tightness_text(case: Case, digits: Digits) -> str:
     edge, side = ("above", Side.UP) if best.quantity in MAXIMISED else ("below", Side.DOWN)
     ratio = f"within a factor {factor_text(floor.ratio)}; " if floor.ratio else ""
     past = f"{edge} {best.quantity} {digits.number(floor.value, side)}"
-    divisors = best.quantity == _BATCH_SIZE  # other sizes were not asked about
+    divisors = best.quantity == _BATCH_SIZE  # other sizes were not considered
     if floor.by_difference:
         verb = "holds for a divisor of the records" if divisors else "is"
         return f"{ratio}{unbeaten(floor.by_difference)} {verb} {past} ({floor.bound})"
@@ -399,7 +399,7 @@ _BATCH_SIZE = "batch_size"
 
 
 def factor_text(ratio: float) -> str:
-    """Return how far apart two values are, whichever is larger."""
+    """Return the factor between two values, at least 1, from their ratio."""
     apart = max(ratio, 1.0 / ratio)
     return f"{apart:.3f}" if apart < 10.0 else number(apart, 3)
 
@@ -412,7 +412,7 @@ def shift_lines(case: Case) -> list[str]:
 
 
 def certified_lines(case: Case) -> list[str]:
-    """Return what was proved of each guarantee in ball arithmetic, or why nothing was."""
+    """Return what was proved about each guarantee in ball arithmetic, or why nothing was."""
     lines = []
     for result in case.results:
         details = result.details or {}
@@ -427,7 +427,7 @@ def certified_lines(case: Case) -> list[str]:
 
 
 def certified_counts(report: Report) -> tuple[int, int]:
-    """Return of how many best values the proof was carried out, and of how many it was tried."""
+    """Return the number of best values that were proved, and the number of attempted proofs."""
     best = [result.details or {} for case in report.cases for result in case.answers]
     certified = sum(details.get("certified") is not None for details in best)
     return certified, certified + sum(details.get("not_certified") is not None for details in best)
