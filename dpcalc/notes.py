@@ -369,6 +369,10 @@ class LabelReading(Note, kind="labels"):
     reading: str
 
 
+class ColumnReading(LabelReading, kind="columns"):
+    """How columns without ranges were read, in words that no record has a part in."""
+
+
 class UnreadableCells(Note):
     """What a cell that is no number counts as."""
 

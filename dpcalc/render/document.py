@@ -243,7 +243,7 @@ class One:
         case, digits = self.case, self.digits
         yield from self._number()
         yield Paragraph(risk.trained(case), "trained")
-        yield from (Paragraph(note.reading, "labels") for note in case.note_data if isinstance(note, LabelReading))
+        yield from (Paragraph(note.reading, note.kind) for note in case.note_data if isinstance(note, LabelReading))
         if best := next(filter(lambda result: budget_met(result, digits), case.answers), None):
             rounding = ""
             for note in (note for note in case.note_data if isinstance(note, DearRounding)):

@@ -425,6 +425,7 @@ _SENTENCES: dict[type[Note], str | Callable[[Any], str]] = {
     ),
     notes.OfClasses: _of_classes,
     notes.LabelReading: "labels: {note.reading}",
+    notes.ColumnReading: "columns: {note.reading}",
     notes.UnreadableCells: "a cell that is not a finite number counts as 0; so do all cells of a line of another "
     "length",
     notes.NotPrivate: "NOT PRIVATE: {note.because}",

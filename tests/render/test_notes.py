@@ -168,6 +168,7 @@ SAID = [
         "to be public; slopes of the classes were multiplied by 0.3333, 1; predictions follow these weights",
     ),
     (notes.LabelReading(reading="yes is 1"), "labels: yes is 1"),
+    (notes.ColumnReading(reading="words are 0"), "columns: words are 0"),
     (notes.SumsOfProducts(), "sums of the products of columns and target"),
     (
         notes.Calibrated(temperature=2.0, sums=4),

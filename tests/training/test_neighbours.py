@@ -169,6 +169,22 @@ def test_no_set_of_labels_is_refused(labels: str, more: str, tmp_path: Path) -> 
     assert "note: labels: 'c' counts as +1, everything else as -1" in " ".join(out.split())
 
 
+@pytest.mark.parametrize(("more", "longest"), [("-e 0.3", "0.98"), ("-e 9", "1"), ("-e 0.3 --no-intercept", "1")])
+def test_the_first_screen_says_how_columns_without_ranges_are_read(more: str, longest: str, tmp_path: Path) -> None:
+    """In the same words whether there are words or long rows, or none. The length leaves room for the intercept."""
+    (tmp_path / "ranges.csv").write_text("column,low,high\nx,0,9\n")
+    line, seen = f"train --data {tmp_path / 't.csv'} --labels a,c -d 1e-2 {more}", []
+    for cell in ("red", "0.5", "1e9"):
+        (tmp_path / "t.csv").write_text("x,y\n" + f"{cell},a\n0.1,c\n" * 20)
+        [(code, out, _)] = said(line, "plain")
+        assert code == 0
+        seen.append(next(text for text in out.splitlines() if text.startswith("columns:")))
+    said_of = f"columns: no --ranges: words count as 0, and rows longer than {longest} are shortened"
+    assert seen == [said_of] * 3
+    [(_, out, _)] = said(f"{line} --ranges {tmp_path / 'ranges.csv'}", "plain")
+    assert "columns:" not in out
+
+
 @pytest.mark.parametrize("labels", ["yes no no", "1 2 3", "1 yes 0"])
 @pytest.mark.parametrize("loss", ["logistic", "hinge"])
 def test_classes_of_a_file_are_named_whatever_stands_in_it(labels: str, loss: str, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from dpcalc.errors import SpecError
 from dpcalc.notes import (
     Calibrated,
+    ColumnReading,
     LabelReading,
     ModelFile,
     NotCovered,
@@ -40,6 +41,7 @@ from dpcalc.training.run.plan import Plan
 
 _MORE = "more records, fewer columns, a larger epsilon or narrower public ranges help"
 _UNREAD = "--ranges declares the levels of words, and --ignore leaves a column out"
+_UNMAPPED = "no --ranges: words count as 0, and rows longer than {:.3g} are shortened"
 _WORDS = {"train": "training", "test": "test"}
 
 
@@ -52,7 +54,7 @@ def on_records(records: Records, loss: str, total: int, *, read: bool) -> Iterat
         total: the number of records, including those that were set aside.
         read: whether they were read from a table; else they are synthetic.
     """
-    label, counts, ranges = records.one_label, records.counts, records.ranges
+    label, counts = records.one_label, records.counts
     words = loss in CLASSIFYING and not records.labels.takes_words and counts["unreadable"] >= total
     cut = read and counts["labels_clipped"] == total
     if cut:
@@ -66,7 +68,7 @@ def on_records(records: Records, loss: str, total: int, *, read: bool) -> Iterat
         return
     if counts["unreadable"] >= total and not (words and label is not None and counts["unreadable"] == total):
         yield f"as many cells are no finite number as a whole column has: {_UNREAD}"
-    if (ranges is None or ranges.features is None) and counts["rows_clipped"] == total:
+    if records.unmapped and counts["rows_clipped"] == total:
         yield "every row was shortened, so that only directions are left: --ranges maps columns to [-1, 1] first"
 
 
@@ -261,6 +263,9 @@ class Outcome(NamedTuple):
         if self.setup.synthetic is None:
             if self.draft["loss"] in CLASSIFYING or self.records.labels.takes_words:
                 yield LabelReading(reading=self.records.labels.said)
+            if isinstance(self.setup.data, str) and not self.setup.unlearn and self.records.unmapped:
+                longest = self.draft["feature_bound"] if self.centre is not None else self.records.bound
+                yield ColumnReading(reading=_UNMAPPED.format(longest))
             yield UnreadableCells()
         if self.trained.randomness.why_not_private:
             yield NotPrivate(because=self.trained.randomness.why_not_private)

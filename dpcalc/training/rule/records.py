@@ -61,6 +61,11 @@ class Records(NamedTuple):
         return self.train.shape
 
     @property
+    def unmapped(self) -> bool:
+        """Whether no ranges of the columns are given."""
+        return self.ranges is None or self.ranges.features is None
+
+    @property
     def test_count(self) -> int:
         """The number of records set aside."""
         return self.test.shape[0] if self.test else 0
