@@ -396,7 +396,7 @@ class SearchedRdp(Rdp):
     """A Renyi curve that is the best of a search, evaluated at the certificate; see `Searched`."""
 
     def proof(self) -> Proof:
-        """Return the proof of what is reported.
+        """Return the proof of the reported value.
 
         Raises:
             Open: the certificate proves less.

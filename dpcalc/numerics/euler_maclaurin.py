@@ -141,7 +141,7 @@ def _ends(slow: _Slow, t: float) -> _Part:
 def _integral(slow: _Slow, a: float, b: float, before: float) -> _Part:
     """Return the integral of g over [a, b] by panels in ln(t - singular); ``before`` is the size of the sum so far.
 
-    On the first panels, 1/2 long for sharpness 1, the finer rule is accurate to 1e-16 by the assumption on g alone.
+    On the first panels, of length 1/2 for sharpness 1, the assumption on g makes the finer rule accurate to 1e-16.
     Panels get longer while two rules agree, and else shorter; the difference is added to the error.
     """
     shortest = 0.125 / slow.sharpness

@@ -154,7 +154,7 @@ def _enclose_from_log(log_z: float) -> tuple[float, float]:
     w = log_z - math.log(log_z)
     for _ in range(6):
         w += (log_z - w - math.log(w)) * (w / (1.0 + w))
-    # W lies in [0.73, 1] log_z, so that the first difference is exact.
+    # W is in [0.73, 1] log_z, so the first difference is exact.
     residual = log_z - w - math.log(w)
     rounding = UNIT * (2.0 * abs(math.log(w)) + 2.0 * abs(residual))
     return _widen(w, 1.1 * ((abs(residual) + rounding) / (1.0 + w)))

@@ -66,7 +66,7 @@ def _blocks(report: Fields, *, everything: bool) -> Iterator[Block]:
 
 
 def _readings(report: Fields) -> Iterator[str]:
-    """Yield what the numbers mean, and what they do not."""
+    """Yield what the numbers mean, and what they do not mean."""
     bound = f"{report['bound']:g}"
     if report["noise_std"] is None:
         yield "noise: not known of this model, whose iterates stay hidden or whose file does not say"
@@ -210,7 +210,7 @@ class _Evaluation:
         yield from [ledger["says"]] if ledger.get("says") else []
 
     def model(self) -> str:
-        """Return what the model file says of its training records."""
+        """Return what the model file says about its training records."""
         model = self.report["model"]
         numbers = [model["epsilon"], model["delta"]]
         if model["private"] is not True or not all(isinstance(value, (int, float)) for value in numbers):

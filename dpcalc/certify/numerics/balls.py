@@ -228,7 +228,7 @@ def _middle(x: arb) -> float:
 
 
 def double(value: float) -> arb:
-    """Return a double as an exact ball, whatever the working precision."""
+    """Return a double as an exact ball at any working precision."""
     return arb(value)
 
 

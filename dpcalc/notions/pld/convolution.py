@@ -186,10 +186,10 @@ def _rows(
 ) -> tuple[Array, int, float] | None:
     """Return the weights of rows, the number of the first, and their error in the 1-norm; None if it takes too long.
 
-    With u_i the sum over r of lower_r v_(i m + r) + upper_r v_((i - 1) m + r) for rows of m places, and V the transform
-    of v, that of u at a frequency g is the mean of V K over the m frequencies f that are g modulo length/m, with
-    K(f) = sum (lower_r + upper_r e^(-2 pi i f m/length)) e^(2 pi i f r/length). Over these the mean of |K|^2 is at most
-    the sum of (lower_r + upper_r)^2, so that the 2-norm of an error grows by at most the root of the mean of that.
+    For rows of m places let u_i be the sum over r of lower_r v_(i m + r) + upper_r v_((i - 1) m + r), and V the
+    transform of v. That of u at g is the mean of V K over the m frequencies f that equal g modulo length/m, with
+    K(f) = sum (lower_r + upper_r e^(-2 pi i f m/length)) e^(2 pi i f r/length). The mean of |K|^2 over these f is at
+    most the sum of (lower_r + upper_r)^2, so the 2-norm of an error grows by at most the root of the mean of that.
 
     Args:
         power, change: V at half of the frequencies, and the 2-norm of its error.

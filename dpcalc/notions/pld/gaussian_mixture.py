@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _FARTHEST = 300.0  # a larger mu hides nothing: its probability counts as that of an infinite loss
-_FAR, _NEVER = 50.0, 1e-36  # a larger mu with a smaller probability also counts as told: it shows beyond epsilon 1000
+_FAR, _NEVER = 50.0, 1e-36  # a larger mu with a smaller probability counts likewise: it shows beyond epsilon 1000
 _BEYOND = 45.0  # deviations beyond the farthest law: delta is below e^-1000 there
 _NEAR = 0.04  # deviations between points of a table, fewer if likely mu are large: chords lose some 1e-3 of ln delta
 _FEW = 8  # up to this many epsilons are evaluated directly, not by chords of a table
@@ -44,8 +44,8 @@ Points = tuple[Array, Array]
 
 
 class Shifts(NamedTuple):
-    """mu_i > 0, ln p_i, the probability of no shift to a few units of roundoff, the probability that counts as told,
-    and the largest mu (inf if one is too large)."""
+    """mu_i > 0, ln p_i, the probability of no shift to a few units of roundoff, ``told``: the probability that counts
+    as an infinite loss, and the largest mu (inf if one is too large)."""
 
     mus: Array
     logs: Array
@@ -79,7 +79,7 @@ class Shifts(NamedTuple):
         return y[:, None] * self.mus - 0.5 * self.mus * self.mus
 
     def log_ratio(self, losses: Array) -> tuple[Array, Array]:
-        """Return ln g without the told part, rounded down, and with it, rounded up."""
+        """Return ln g without the part ``told``, rounded down, and with it, rounded up."""
         units = UNIT * (len(self.mus) + _ROUNDED)
         logs = self.logs + losses
         least, most = max(0.0, self.none - 16.0 * UNIT), self.none + 16.0 * UNIT
@@ -100,7 +100,7 @@ class Shifts(NamedTuple):
         return low, high
 
     def forward(self, y: Array) -> Points:
-        """Return points of the profile of (sum_i p_i N(mu_i), N(0)), including the told part."""
+        """Return points of the profile of (sum_i p_i N(mu_i), N(0)), including ``told``."""
         losses = self.losses(y)
         value = _up(log_sum(self.logs + log_hockey_stick_up(losses, self.mus)), len(self.mus))
         return self.log_ratio(losses)[1], np.logaddexp(value, math.log(self.told)) if self.told else value
@@ -121,7 +121,7 @@ class Shifts(NamedTuple):
         return epsilon, _up(np.logaddexp(first, to_none + second), 1)
 
     def revealed(self, e: Array) -> Array:
-        """Return ln delta if the shift is told."""
+        """Return ln delta if the shift is revealed."""
         value = _up(log_sum(self.logs + log_hockey_stick_up(e[:, None], self.mus)), len(self.mus))
         return np.logaddexp(value, math.log(self.told)) if self.told else value
 

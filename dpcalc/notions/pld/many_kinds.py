@@ -109,7 +109,7 @@ def _tilt(members: list[Component], log_delta: float) -> float:
     """Return the tilt for this ln delta, using a few representative pairs."""
     ordered = sorted(members, key=lambda c: c.cumulants(0.0)[2] / c.copies)
     variances = np.array([c.cumulants(0.0)[2] for c in ordered])
-    # A group has some eighth of the variance: what outweighs all else stands for itself.
+    # A group has about an eighth of the variance; a pair that outweighs all others is a group of its own.
     middles = np.cumsum(variances) - 0.5 * variances
     groups = np.split(
         np.arange(len(ordered)), np.flatnonzero(np.diff(middles // (variances.sum() / _REPRESENTATIVES))) + 1

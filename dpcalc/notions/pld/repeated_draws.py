@@ -131,7 +131,7 @@ def weights_of(draws: Draws) -> Weights:
     rest = False
     for j, (log, error) in enumerate(draws.logs(), 1):
         count, logs, errors = [*count, float(j)], [*logs, log], [*errors, error]
-        # P(J >= i) <= (e mean/i)^i for i > mean, without replacement as well (Hoeffding 1963).
+        # P(J >= i) <= (e mean/i)^i for i > mean, also without replacement (Hoeffding 1963).
         log_rest = (j + 1) * (1.0 + math.log(mean / (j + 1)))
         if j < draws.most and j + 1 > mean and log_rest < draws.log_rest:
             count, logs, errors = [*count, float(draws.most)], [*logs, log_rest], [*errors, -64.0 * UNIT * log_rest]

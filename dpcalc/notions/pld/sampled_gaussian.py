@@ -115,7 +115,7 @@ def mixed(parts: Sequence[tuple[float, Pair]]) -> Pair:
 
 
 def larger(one: Pair, other: Pair) -> Pair:
-    """Return a pair whose curves are the larger of those of two pairs."""
+    """Return a pair whose curves are the maxima of the curves of two pairs."""
 
     def most(first: LogProfile, second: LogProfile) -> LogProfile:
         return lambda e: np.maximum(first(e), second(e))

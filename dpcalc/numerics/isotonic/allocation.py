@@ -1,4 +1,4 @@
-"""The optimal shift allocation: its cost, rounded up, what it spends at every step, and what remains."""
+"""The optimal shift allocation: its cost, rounded up, and the shift spent and remaining at every step."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from dpcalc.numerics.isotonic.pooling import CHUNK, Number, WideFloat, hull_rang
 def best_restart(s: Array, v: Array, c: Array, start: float, cap: float) -> int:
     """Return how many leading steps to discard for the least cost, up to rounding; every number gives a valid cost."""
     if cap == 0 and s[-1] == 0 and len(s) > 1:
-        # A restart after the last inflow leaves nothing to spend, whatever the weights.
+        # A restart after the last inflow leaves nothing to spend, for any weights.
         return max(1, int(np.flatnonzero(s)[-1]) + 1) if s.any() else int(start > 0)
     lo, hi = hull_range(v, c, 0)
     useful = _useful_restarts(s, c, lo, hi, start, cap)

@@ -65,7 +65,7 @@ _WEAKER_DOWN = (
     "gradient_at_zero", "loss_at_zero", "shift", "contraction", "start_distance", "gradient_norm",
     "epoch_epsilon", "epoch_delta", "group_size",
 )  # fmt: skip
-"""Budgets and promises on the loss: in which direction a change asks for less, or promises more."""
+"""Budgets and promises on the loss that ask for less, or promise more, when they increase, or when they decrease."""
 
 _STRONGER = {("adjacency", "null_record", "replace_one"), ("permutation", "secret", "public")}
 _YES = "yes"
