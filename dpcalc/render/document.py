@@ -392,7 +392,9 @@ class One:
         case = self.case
         improvements = list(improvement_sentences(self.command, case))
         yield from (Paragraph(sentence, "better", rank=1) for sentence in improvements)
-        yield from (Paragraph(note, "note", rank=7) for note in case.notes if note not in improvements)
+        read = set(sentences_about(self.command, case, (LabelReading,)))
+        others = (note for note in case.notes if note not in improvements)
+        yield from (Paragraph(note, "note", rank=STAYS if note in read else 7) for note in others)
 
     def _left_out(self, kept: Sequence[Block]) -> str:
         """Return what ``-vv`` adds."""

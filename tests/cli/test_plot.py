@@ -89,7 +89,7 @@ def test_refusals(line: str, said: str, capsys: Any, tmp_path: Path, monkeypatch
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(("target", "package"), [("-", "plotext"), ("a.svg", "matplotlib")])
+@pytest.mark.parametrize(("target", "package"), [("-", "'plotext<6'"), ("a.svg", "matplotlib")])
 def test_without_its_package_it_says_what_to_install(
     capsys: Any, monkeypatch: pytest.MonkeyPatch, target: str, package: str
 ) -> None:
@@ -100,6 +100,19 @@ def test_without_its_package_it_says_what_to_install(
         main(shlex.split(f"{SWEEP} --plot {target}"))
     assert stop.value.code == 2
     assert f"pip install {package}, or" in capsys.readouterr().err
+
+
+def test_another_plotext_is_refused_before_anything_is_computed(capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    import plotext
+
+    from dpcalc.cli.main import main
+
+    monkeypatch.delattr(plotext, "clear_figure")
+    with pytest.raises(SystemExit) as stop:
+        main(shlex.split(f"{SWEEP} --plot -"))
+    captured = capsys.readouterr()
+    assert (stop.value.code, captured.out) == (2, "")
+    assert "pip install 'plotext<6', or --plot FILE.svg" in captured.err
 
 
 def test_matplotlib_is_imported_for_a_file_only(tmp_path: Path) -> None:

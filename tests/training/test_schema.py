@@ -128,7 +128,7 @@ AGE = "age: {low: 0, high: 1}"
         ("columns: {age: {levels: [a], missing: b}}", "missing is no level"),
         ("columns: {age: {low: 0, high: 1, missing: 2}}", "outside the interval"),
         ("columns: {age: {low: 0, high: 5e-324}}", "from 0 to 4.94066e-324 is too narrow"),
-        (f"columns: {{{AGE}}}", "nothing is said of 'colour'"),
+        (f"columns: {{{AGE}}}", "column 'colour' is not declared"),
         (f"columns: {{{AGE}, year: {{low: 0, high: 1}}}}", "the data have no column 'year'"),
         (SCHEMA + "  y: {levels: [a]}", "the target has levels"),
     ],

@@ -311,7 +311,14 @@ SUFFIXES = ("svg", "png", "pdf")
 
 def check_terminal() -> None:
     """Raise SpecError if nothing can be drawn in a terminal."""
-    _need("plotext", "--plot -", "--plot FILE.svg, where matplotlib is at hand")
+    otherwise = "--plot FILE.svg, where matplotlib is at hand"
+    _need("plotext", "--plot -", otherwise, "'plotext<6'")
+    import plotext
+
+    if not hasattr(plotext, "clear_figure"):
+        raise SpecError(
+            "--plot - needs plotext 5, and another one is installed", f"pip install 'plotext<6', or {otherwise}"
+        )
 
 
 def check_file(path: str, option: str) -> None:
@@ -347,11 +354,12 @@ def of_cases(report: Report, path: str) -> bytes:
     )
 
 
-def _need(package: str, what: str, otherwise: str) -> None:
+def _need(package: str, what: str, otherwise: str, named: str | None = None) -> None:
     from importlib.util import find_spec
 
     if find_spec(package) is None:
-        raise SpecError(f"{what} needs {package}, which is not installed", f"pip install {package}, or {otherwise}")
+        hint = f"pip install {named or package}, or {otherwise}"
+        raise SpecError(f"{what} needs {package}, which is not installed", hint)
 
 
 def picture(report: Report, target: str, only: list[str], color: bool | None) -> str | bytes:

@@ -421,7 +421,7 @@ def training_lines(case: Case, digits: Digits) -> list[str]:
     if not training:
         return []
     quantiles = case.not_covered.get("quantiles")
-    constant = "; one column is constant" if training["intercept"] else ""
+    constant = "; one column is constant, for the intercept" if training["intercept"] else ""
     lines = [f"trained: {trained(case)}{constant}", *filter(None, [chosen(case), _centred(case)])]
     if quantiles:
         probabilities = quantiles["probabilities"]
