@@ -186,7 +186,7 @@ class Pair(NamedTuple):
 
     @property
     def trace(self) -> Callable[[], Trace] | None:
-        """The factory of the trace that scores all iterates; None where the score is of the last iterate."""
+        """The function that makes a trace of all iterates; None where the score is of the last iterate."""
         return None if self.steps is None else partial(Increments, self.plan, self.steps)
 
     def scores(self, weights: Array) -> Array:

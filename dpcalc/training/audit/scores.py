@@ -200,7 +200,7 @@ class Proved(NamedTuple):
 
 
 class Look(NamedTuple):
-    """The scores of one side beyond the j-th score of the other.
+    """A test: the scores of one side beyond the j-th score of the other.
 
     Attributes:
         event: the event.

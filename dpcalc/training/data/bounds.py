@@ -195,7 +195,7 @@ def width_of(table: Table, ranges: Ranges | None) -> int:
 
 
 def intercept_of(feature_bound: float, norm: int = 2) -> float:
-    """Return the default value of an intercept's column: the rest of a row may then be as long."""
+    """Return the default value of an intercept's column, which equals the bound on the rest of a row."""
     return feature_bound / (2.0 if norm == 1 else 2.0**0.5)
 
 

@@ -250,7 +250,7 @@ def repeated(run: Callable[[Setup, kernel.Source], Execution], setup: Setup, pha
 
 
 def parts_of(records: Records, loss: Loss, weights: tuple[float, ...] | None = None) -> Parts:
-    """Return the problem on the training records, and the one on the test records if there are any."""
+    """Return the problems on the training records and, if there are any, on the test records."""
     of_classes = None if weights is None else np.array(weights)
     parts = {"train": records.train, "test": records.test}
     return {

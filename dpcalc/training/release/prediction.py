@@ -83,7 +83,7 @@ class Predictor(NamedTuple):
         return shift_of(None if weights is None else np.array(weights), several=self.several)
 
     def log_odds(self, scores: Array) -> Array:
-        """Return scores as log-odds among all records: weights of classes shift scores, and the shift is subtracted."""
+        """Return scores as log-odds among all records, without the shift by weights of classes."""
         return np.asarray(scores - self._shift)
 
     def chances(self, scores: Array) -> Array:

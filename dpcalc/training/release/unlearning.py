@@ -118,7 +118,7 @@ class _Unlearning(Accounting):
 
     @property
     def loss(self) -> Loss:
-        """What is minimised."""
+        """The loss of the model."""
         return self.draft.loss
 
     def case(self, question: Question) -> Case:

@@ -58,8 +58,8 @@ class Account(Protocol):
 def release_of(name: str, best: Result) -> Release:
     """Return the release to charge for a result.
 
-    Rounded noisy sums that are exact before rounding are near the Gaussian mechanism, and are charged by mu and the
-    distance. A result that is rounded to its own grid after hidden steps is charged by (epsilon, delta) alone.
+    Noisy sums that are exact up to one rounding are near Gaussian mechanisms, and are charged by mu and the distance to
+    them. A result of hidden steps, rounded to its own grid, is charged by (epsilon, delta) alone.
     """
     assert best.epsilon is not None
     assert best.delta is not None

@@ -19,7 +19,7 @@ HOPELESS = 1.0
 """The kappa below which a model keeps a fifth of the information of its scores, and most are worse than a constant."""
 
 WIDE = 10.0
-"""The kappa below which tables with more columns than records are hopeless; most of them are even without noise."""
+"""The kappa below which tables with more columns than records are hopeless; those seen were so even without noise."""
 
 RARE = 6.0
 """The kappa of the rarest class, 2 n_min mu/(2 sqrt d), below which it is predicted badly: see `docs/training.md`."""

@@ -104,7 +104,7 @@ def accounted_run(draft: Draft, best: Result) -> Run:
 
 
 def described_run(draft: Draft) -> Run:
-    """Return the run that is described."""
+    """Return the run of a description."""
     _, run, _ = run_of(COMMANDS["compare"], Description(draft))
     return run
 

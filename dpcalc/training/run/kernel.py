@@ -142,7 +142,7 @@ class Singly(NamedTuple):
                 weights[0], weights[1], weights[2] = 0.0, kept, factor
             dot(weights, whole, after)
         iterates: Array = stacked[1:, 1, :columns]
-        iterates += 0.0  # no -0, whose sign would depend on 0 x
+        iterates += 0.0  # no -0: its sign would reveal that of 0 x
         return iterates
 
 

@@ -33,7 +33,7 @@ class Batch(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """A run as it is executed.
+    """A run as executed.
 
     Step t takes w to Pi(w - eta_t (g + scale_t Z)): g is the sum of the gradients of its batch, each with the
     regulariser's, over the divisor; Z has independent entries of scale 1; Pi is the projection onto ``domain``.

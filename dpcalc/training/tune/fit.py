@@ -225,7 +225,7 @@ def _case(found: TunedGuarantee, draft: Draft, question: Question, gates: Sequen
     if found.ledger is not None:
         query = Query("ledger", {"ledger": found.ledger}, found.question)
         runs = tuple(made.case.query._replace(bound=made.case.best.bound) for made in found.made if made.case.best)
-    base = found.made[0].case  # of the first candidate
+    base = found.made[0].case  # its algorithm determines what is released
     noisy = base.best.quantity if base.best is not None else ""
     hidden = {noisy, "step_size", *tune.settings}
     inputs = {name: value for name, value in _inputs(found, 0, draft, question).items() if name not in hidden}
