@@ -113,9 +113,12 @@ _MOST_WRITTEN = 1000  # the most phases in a recipe; merging to this many costs 
 
 
 def composed(run: Described) -> Sequence[Phase]:
-    """Return the phases; too many are merged in cells of noise and rate, each with its least noise and largest rate."""
+    """Return the phases; too many are merged in cells of noise and rate, each with its least noise and largest rate.
+
+    Where batches are cut to a largest size a larger rate may hide more, and all are kept.
+    """
     phases, most = run.phases, _MOST_WRITTEN if _has_schedule(run) else MOST
-    if len(phases) <= most:
+    if len(phases) <= most or "max_batch_size" in run.shape:
         return phases
     from dpcalc.numerics.floats import np
 

@@ -89,8 +89,8 @@ def _scheduled(given: Mapping[str, Any]) -> tuple[Phase, ...]:
     from dpcalc.model.draft import Description
 
     _, run, _ = run_of(COMMANDS[COMMAND], Description(given))
-    scale = run.schedule_factor or 1.0
-    return tuple(Phase(z if scale == 1.0 else down(z * scale), rate, steps) for rate, z, steps in run.schedule.kinds())
+    scale, kinds = run.schedule_factor or 1.0, run.schedule.kinds(len(run.schedule))
+    return tuple(Phase(z if scale == 1.0 else down(z * scale), rate, steps) for rate, z, steps in kinds)
 
 
 def _of_ledger(path: str) -> RunFile:

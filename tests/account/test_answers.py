@@ -11,8 +11,13 @@ from typing import Any
 import pytest
 
 import dpcalc
+from dpcalc.account.answer import composed
+from dpcalc.account.described import Described
+from dpcalc.account.forms import Phase
+from dpcalc.account.recipe import read_plan
 from dpcalc.account.way import accounted
 from dpcalc.errors import NotApplicable, SpecError
+from dpcalc.model.quantities import Adjacency, Sampling
 from dpcalc.notes import OtherReading, RunRead, RunRemark
 from dpcalc.report import Case
 
@@ -245,6 +250,25 @@ def test_cut_batches_of_groups_are_those_of_one_group(written: Written) -> None:
                         max_batch_size=80, adjacency="zero-out", delta=1e-5)  # fmt: skip
     assert one.epsilon is not None
     assert one.epsilon <= found <= one.epsilon * (1.0 + 1e-9)
+
+
+def test_phases_of_cut_batches_are_never_merged() -> None:
+    """A larger rate may hide more there; of other batches 1200 phases are written as 1000 at most."""
+    phases = tuple(Phase(1.0, 0.5 + k / 10**4, 1) for k in range(1200))
+    for shape in ({}, {"records": 3, "max_batch_size": 1}):
+        run = Described(
+            "run.json", "a history", phases, Sampling.POISSON, Adjacency.REPLACE_ONE, 1, shape, (1e-5, -11.5), None,
+            (), (), {}, (),
+        )  # fmt: skip
+        assert (tuple(composed(run)) == phases) is bool(shape)
+
+
+def test_a_recipe_is_read_with_all_of_its_phases(written: Written) -> None:
+    phases = "; ".join(f"steps=1 noise_multiplier={8 + k}" for k in range(40))
+    given = f"adjacency: remove, schedule: {phases!r}, sample_rate: 0.01, sampling: poisson, delta: 1e-5"
+    case = f"{{command: dp-sgd, {given}}}"
+    run = read_plan(written("plan.yaml", f"dpcalc: recipe/1\ncases:\n  a: {case}\n"))
+    assert [phase.noise_multiplier for phase in run.phases] == [8.0 + k for k in range(40)]
 
 
 @pytest.mark.campaign
