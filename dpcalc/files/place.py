@@ -215,7 +215,7 @@ def _nearest(folder: str) -> str | None:
 
 
 def _may_be_a_project(folder: str) -> bool:
-    """Return whether a folder is neither somebody's home, with its dotfiles, nor writable by everybody."""
+    """Return whether a folder is neither somebody's home, with its dotfiles, nor shared (sticky, such as ``/tmp``)."""
     return os.path.realpath(folder) not in _homes() and not os.stat(folder).st_mode & stat.S_ISVTX
 
 

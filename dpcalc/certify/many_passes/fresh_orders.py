@@ -39,7 +39,7 @@ def cases(runs: Runs, earlier: Fields) -> Iterator[Case]:
 
     Args:
         runs: the passes.
-        earlier: a `dpcalc.notions.certificate.Earlier` in JSON.
+        earlier: a `dpcalc.notions.profiles.Earlier` in JSON.
 
     Raises:
         OutOfReach: the cases belong to another run.

@@ -126,7 +126,7 @@ def matched(
 
     Args:
         places: the places of a record.
-        matching: a `dpcalc.notions.certificate.Matching` in JSON.
+        matching: a `dpcalc.notions.profiles.Matching` in JSON.
         swap: the weights of a use by the record and by its replacement.
         mu_of: cost -> mu.
         costs: the costs of positions.

@@ -79,7 +79,7 @@ class Shifts(NamedTuple):
         return y[:, None] * self.mus - 0.5 * self.mus * self.mus
 
     def log_ratio(self, losses: Array) -> tuple[Array, Array]:
-        """Return ln g without the part ``told``, rounded down, and with it, rounded up."""
+        """Return ln g rounded down and rounded up; N(0) has no density on the part ``told``."""
         units = UNIT * (len(self.mus) + _ROUNDED)
         logs = self.logs + losses
         least, most = max(0.0, self.none - 16.0 * UNIT), self.none + 16.0 * UNIT
