@@ -121,7 +121,7 @@ def displacement(
     """Return the least factor of the table that applies, rounded up; None if there is none.
 
     Args:
-        loss_class: one of `LOSS_CLASSES`.
+        loss_class: a `LossClass`.
         step_size, diameter: eta > 0 and D > 0.
         lipschitz, smoothness, strong_convexity: L, beta and rho; None if unknown.
         regularised: whether the losses have an l2 term, whose gradient is not included in L.

@@ -1,7 +1,7 @@
 """Theorem 11 of Wang, Lei, Ying and Zhang (2022): the noise on every gradient that it names for a budget.
 
-It uses the lemma of `sampled_renyi`, which is for whole orders, at a real one. Without its conditions (32) and (33) the
-noise does not keep the privacy that is claimed. Nothing here is a guarantee.
+It uses the lemma of `dp_sgd.gradient_lemma`, which is for whole orders, at a real one. Without its conditions (32) and
+(33) the noise does not keep the privacy that is claimed. Nothing here is a guarantee.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ def fill(draft: Draft, asked: Setup, columns: int) -> tuple[Rule, Average]:
 
     Raises:
         MissingParameter: there is no budget.
-        SpecError, NotApplicable, Infeasible: see `dpcalc.training.rule.accounting.account`.
+        SpecError, NotApplicable, Infeasible: see `dpcalc.training.rule.guarantee.account`.
     """
     choice = Choice(draft, asked, columns)
     picks = choice.picks
