@@ -314,6 +314,28 @@ def test_decimal_columns_of_parquet_are_numbers(tmp_path: Path, digits: int, pla
     np.testing.assert_allclose(found, np.column_stack([wanted, wanted[::-1]]), rtol=1e-15)
 
 
+@pytest.mark.parametrize("kind", ["string", "large_string", "dictionary"])
+def test_words_of_parquet_that_are_no_text_refuse_no_record(kind: str, tmp_path: Path) -> None:
+    """A refusal named the bytes of the record that had them."""
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    raw, ends = b"noyes\xff\xfeyes", np.array([0, 2, 5, 7, 10], dtype=np.int32).tobytes()
+    words = arrow.Array.from_buffers(arrow.string(), 4, [None, arrow.py_buffer(ends), arrow.py_buffer(raw)])
+    column = words.dictionary_encode() if kind == "dictionary" else words.cast(getattr(arrow, kind)())
+    parquet.write_table(arrow.table({"w": column, "a": [1.0, 2.0, 3.0, 4.0], "y": column}), tmp_path / "t.parquet")
+    found = tables.read(str(tmp_path / "t.parquet"), labels=Labels("yes"), words={"w": Levels(("no", "yes"))}).cells
+    assert found[:, 2].tolist() == [-1.0, 1.0, -1.0, 1.0]
+    assert found[:, 0].tolist() == pytest.approx([0.0, 1.0, math.nan, 1.0], nan_ok=True)
+
+
+def test_dates_and_nested_values_of_parquet_are_refused_by_the_schema(tmp_path: Path) -> None:
+    """Not by a value: some times are none of a day, and some words of a list are no text."""
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    times = arrow.array([1 << 60]).view(arrow.time64("us"))
+    for column, held in ((times, "dates"), (arrow.array([["a"]]), "no numbers")):
+        parquet.write_table(arrow.table({"a": [1.0], "y": column}), tmp_path / "t.parquet")
+        assert f"column 'y' holds {held}" in refused(str(tmp_path / "t.parquet"), labels=Labels("p")).message
+
+
 def test_parquet_is_read_or_names_the_extra(tmp_path: Path) -> None:
     try:
         import pyarrow as arrow

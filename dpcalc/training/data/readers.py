@@ -277,8 +277,6 @@ class _Parquet(Reader):
 
     def blocks(self, wanted: Columns) -> Iterator[Array]:
         """As `Reader.blocks`."""
-        import pyarrow
-
         left = self.count
         step = max(1, _BLOCK // len(wanted.names))
         batches = self._file.iter_batches(columns=list(wanted.names), batch_size=step)
@@ -292,16 +290,32 @@ class _Parquet(Reader):
                 raise Place(self.path).error("more records than the file says", "save it again")
             columns = []
             for name in wanted.names if len(batch) else ():
-                column = batch.column(batch.schema.names.index(name))
-                # Converted by the type in the schema, since nulls would change the type of the values.
-                kind, types = column.type, pyarrow.types
-                if types.is_decimal(kind) or (types.is_primitive(kind) and not types.is_temporal(kind)):
-                    column = column.cast(pyarrow.float64(), safe=False)
-                columns.append(column.to_numpy(False))
+                columns.append(_of_arrow(batch.column(batch.schema.names.index(name))))
             if columns:
                 yield wanted.coded(columns)
         if left:
             raise Place(self.path).error("fewer records than the file says", "save it again")
+
+
+def _of_arrow(column: Any) -> NDArray[Any]:
+    """Return a column, converted by the type in the schema: nulls would change that of the values.
+
+    No value is refused: words become bytes, as some are not UTF-8. Of dates and of nested values only the type is kept.
+    """
+    import pyarrow
+    from pyarrow import types
+
+    column = getattr(column, "storage", column)  # of an extension type
+    column = column.dictionary_decode() if types.is_dictionary(column.type) else column
+    kind = column.type
+    if types.is_temporal(kind) or types.is_nested(kind):
+        return np.empty(len(column), "V1" if types.is_nested(kind) else "m8" if types.is_duration(kind) else "M8")
+    if types.is_decimal(kind) or types.is_primitive(kind):
+        column = column.cast(pyarrow.float64(), safe=False)
+    elif not types.is_null(kind):
+        column = column.cast(pyarrow.large_binary())
+    values: NDArray[Any] = column.to_numpy(False)
+    return values
 
 
 _READERS: dict[str, Callable[[str, IO[bytes], bool], Reader]] = {
