@@ -14,6 +14,11 @@ from dpcalc.files.place import clipped
 
 _FLAG = re.compile("--?[A-Za-z]")  # a negative number is a value
 _COMMENT = re.compile(r"(^|\s)#.*$", re.MULTILINE)
+_NUMBER = re.compile(r"[+-]?[\d.]+([eE][+-]?\d+)?")
+_OF_SEVERAL = re.compile(r"\(\)\s*\{|^#SBATCH\s+(--array|-a)|^#PBS\s+-[Jt]\s+\d|^#\$\s+-t\s", re.MULTILINE)
+"""A function of the shell, and an array of jobs."""
+_LAUNCHERS = ("mpirun", "mpiexec", "srun", "horovodrun", "jsrun", "accelerate", "deepspeed")
+"""Commands that start as many workers as their other flags, or the cluster, say."""
 _REPEATS = ("for", "while", "until", "xargs", "parallel", "watch")
 
 
@@ -40,9 +45,10 @@ def of_command_line(text: Scalar) -> Node:
     described = [table for table in tables if any(map(meaning, table.fields))]
     if len(described) > 1:
         raise SpecError(f"{text.place}: {len(described)} commands describe a run", "give the command of one run")
-    if described and any(words[0] in _REPEATS for words in commands):
+    if described and (_OF_SEVERAL.search(text.text) or any(words[0] in _REPEATS for words in commands)):
         raise SpecError(
-            f"{text.place}: the command runs in a loop", "give the command of one run; a ledger adds runs up"
+            f"{text.place}: the command runs in a loop, a function or an array of jobs",
+            "give the command of one run; a ledger adds runs up",
         )
     return (described or tables)[0]
 
@@ -59,11 +65,16 @@ def _commands(text: str) -> Iterator[list[str]]:
 
 def _flags(text: Scalar, words: list[str]) -> Table:
     fields: dict[str, Field] = {}
-    for word, following in itertools.pairwise([*words, "-x"]):
+    for place, word in enumerate(words, 1):
         if _FLAG.match(word):
             name, sign, value = word.removeprefix("--").partition("=")
-            value = value if sign else "true" if _FLAG.match(following) else following
+            own = list(itertools.takewhile(lambda word: not _FLAG.match(word), words[place:]))
+            more = itertools.takewhile(_NUMBER.fullmatch, own[1:])  # several numbers are several runs
+            value = value if sign else " ".join([*own[:1], *more]) or "true"
             if name in fields:
                 raise SpecError(f"{text.place}: {clipped(word)} is given twice", "leave out one of them")
             fields[name] = Field(text.place, Scalar(text.place, value))
+    facts = set(filter(None, map(meaning, fields)))
+    if facts and "devices" not in facts and (launchers := set(_LAUNCHERS) & set(words)):
+        fields["devices"] = Field(text.place, Scalar(text.place, " and ".join(sorted(launchers))))
     return Table(text.place, fields)

@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 from dpcalc.account import loader
 from dpcalc.account.drawing import phases_of
-from dpcalc.account.facts import FALSE, TRUE, Said, bare
+from dpcalc.account.facts import FACTS, FALSE, TRUE, Kind, Said, bare
 from dpcalc.account.forms import Phase, RunFile
 from dpcalc.account.noise import effective, refuse_adaptive
 from dpcalc.account.stated import DISTRIBUTED, Claim, Stated
-from dpcalc.errors import NotApplicable, refuse
+from dpcalc.errors import NotApplicable, SpecError, refuse
 from dpcalc.model.quantities import Adjacency, Sampling
 from dpcalc.numerics.floats import up
 
@@ -144,14 +144,19 @@ _REMARKS: dict[str, tuple[object, str]] = {
 
 def _refuse_uncovered(stated: Stated, sampling: Sampling) -> None:
     """Refuse runs that no account covers."""
-    refuse_unprotected(stated.facts)
+    refuse_unprotected(stated.run.facts)  # flags do not turn it on again
     refuse_adaptive(stated)
     if sampling is Sampling.POISSON and stated.word("divisor") in ("realised", "realized", "batch"):
         raise NotApplicable("the sum is divided by the size of the drawn batch, which depends on the record",
                             "divide by a constant")  # fmt: skip
-    if not stated.phases and stated.get("schedule") not in (None, "false", "none"):
+    said = stated.facts.get("schedule") if not stated.phases else None
+    if said is not None and bare(said.text) not in ("", *_OFF):
         raise NotApplicable("noise or batches change from step to step, and the configuration does not say how",
-                            "give the history of the run")  # fmt: skip
+                            f"give the history of the run, or leave out {said.origin} if it "
+                            "means something else")  # fmt: skip
+    if (runs := stated.facts.get("runs")) is not None and runs.text and runs.value != 1:
+        raise NotApplicable(f"{runs.origin} is {runs.text}: there are several runs on the same records",
+                            "leave it out for the account of one run, and add the runs up in a ledger")  # fmt: skip
     if stated.get("group_by_length"):
         raise NotApplicable("records were grouped by length, so batches depend on the data", "group_by_length: false")
     if (size := stated.get("physical_batch_size")) is not None:
@@ -163,7 +168,7 @@ def _refuse_uncovered(stated: Stated, sampling: Sampling) -> None:
     if stated.get("seed") is not None and stated.get("secure") is not True:
         stated.remarks.append("the account holds only if the seed of the noise is secret and no other run uses it")
     said = stated.facts.get("resumed_from")
-    if said is not None and said.text.lower() not in FALSE:
+    if said is not None and bare(said.text) not in _OFF:
         stated.remarks.append(
             f"{said.origin} is {said.text}: earlier steps on the same records are not in this account"
         )
@@ -173,10 +178,13 @@ def _refuse_uncovered(stated: Stated, sampling: Sampling) -> None:
 
 _NOT_PRIVATE = "the run was not private, and epsilon is infinite"
 _NOT_CLIPPED = "the gradient of a record may have any length, and epsilon is infinite"
-_OFF = (*FALSE, "none", "disabled", "0")
+_ZERO = ("0", "00", "000")  # without the point
+_OFF = (*FALSE, *_ZERO, "none", "null", "disabled")
 _UNPROTECTED: dict[str, tuple[tuple[str, ...], str]] = {
     "private": (_OFF, _NOT_PRIVATE),
     "not_private": ((*TRUE, "1"), _NOT_PRIVATE),
+    "noise_law": (_OFF, _NOT_PRIVATE),
+    "noise_multiplier": (_ZERO, _NOT_PRIVATE),
     "per_record_clipping": (_OFF, _NOT_CLIPPED),
     "clip": ((*_OFF, "inf", "infinity"), _NOT_CLIPPED),
     "clipping": (
@@ -197,6 +205,8 @@ def refuse_unprotected(facts: Mapping[str, Said]) -> None:
     """
     for name, (words, why) in _UNPROTECTED.items():
         said = facts.get(name)
+        if said is not None and "$" in said.text and FACTS[name].kind is Kind.WORD:
+            raise SpecError(f"{said.origin} is {said.text}, a variable", "write its value")
         if said is not None and any(bare(part) in words for part in said.text.split(" and ")):
             hint = "leave the key out if it means something else"
             raise NotApplicable(f"{said.origin} is {said.text}: {why}", hint)
@@ -210,20 +220,24 @@ def refuse_unprotected(facts: Mapping[str, Said]) -> None:
                                 "ask `dpcalc dp-ftrl`, with the matrix or the mechanism")  # fmt: skip
 
 
+_OF_CLIENTS = {"records": "clients", "batch_size": "clients_per_round", "steps": "rounds"}
+
+
 def _rename_clients(stated: Stated) -> None:
-    """Translate federated learning: a client is a record, and a round is a step."""
-    for ours, theirs in (("records", "clients"), ("batch_size", "clients_per_round"), ("steps", "rounds")):
-        if stated.get(theirs) is not None:
-            refuse(
-                (
-                    ours in stated.facts,
-                    f"{ours} and {theirs} are both given",
-                    f"for federated learning give {theirs} alone",
-                )
-            )
-            stated.facts[ours] = stated.facts[theirs]
-    if stated.get("clients_per_round") is not None:
-        stated.remarks.append("a record is a client here, and its whole update must be clipped to the clipping norm")
+    """Translate federated learning: a client is a record, and a round is a step, if whole updates are clipped."""
+    told = {ours: theirs for ours, theirs in _OF_CLIENTS.items() if stated.get(theirs) is not None}
+    typed = [name for name, said in stated.facts.items() if said.origin.startswith("--")]
+    own = {*_OF_CLIENTS, "epochs", "accumulation"} & stated.facts.keys() - set(typed)  # of the training of a client
+    why = "are the updates of whole clients clipped and noisy (user), or the gradients of their records (record)?"
+    unclear = told and (own or "batch_size" not in told)
+    if not told or (stated.need("clip_per", why) if unclear else stated.get("clip_per")) == "record":
+        return
+    stated.facts = {name: said for name, said in stated.facts.items() if name not in own}
+    for ours, theirs in told.items():
+        refuse((ours in stated.facts, f"{ours} and {theirs} are both given", f"give {theirs} alone"))
+        stated.facts[ours] = stated.facts[theirs]
+    stated.facts["max_records_per_user"] = Said(1, "a client is drawn as a whole", "1")
+    stated.remarks.append("a record is a client here, and its whole update must be clipped to the clipping norm")
 
 
 def _clips_users(stated: Stated) -> bool:
@@ -248,7 +262,7 @@ def _of_users(stated: Stated, sampling: Sampling, phases: tuple[Phase, ...]) -> 
 
 def _group_size(stated: Stated) -> int:
     unit, k = stated.get("unit"), stated.get("max_records_per_user")
-    if _clips_users(stated) or stated.get("clients_per_round") is not None:
+    if _clips_users(stated):
         return 1
     if unit in _PEOPLE and k is None:
         raise stated.missing("max_records_per_user", f"a {unit} is protected, and the gradients of records are clipped")

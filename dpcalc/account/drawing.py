@@ -66,6 +66,10 @@ def _rates(stated: Stated, length: int | None, k: int, batches: int) -> tuple[fl
     if length is None:
         if said is None:
             raise _no_length(stated)
+        records, size = stated.get("records") or 0, _batch(stated) or 1
+        refuse((size <= records and said < (1.0 - 1e-9) / -(-records // size),
+                f"{stated.facts['sample_rate'].origin} is {said:g}, less than {size} of {records} records",
+                "leave out the rate or the batch size"))  # fmt: skip
         if k > 1:
             raise stated.missing("loader_length", f"is {said:g} the rate of one of {k} accumulated batches, or of "
                                  "the whole step? Give the number of batches; or, if a step is one draw at this "
@@ -129,9 +133,15 @@ def _checked(stated: Stated) -> Phases:
     least = max(0.0 if length is None else 1.0 / length, own or 0.0)
     if any((phase.rate or 1.0) < least * (1.0 - 1e-12) for phase in stated.phases):
         stated.remarks.append(f"the history has a smaller rate than the loader, {least:.6g}: the larger one is used")
+    steps, planned = sum(phase.steps for phase in stated.phases), stated.get("steps") or stated.get("epochs") or 0
+    whole = (
+        planned if stated.get("steps") else planned * loader.epoch_steps(length or 1) // stated.count("accumulation")
+    )
+    refuse((whole > steps, f"by the file the run has {whole:g} steps, but the history has {steps}",
+            "add the steps before the run was resumed; leave the others out if it stopped early"))  # fmt: skip
     phases = tuple(phase._replace(rate=max(phase.rate or 1.0, least)) for phase in stated.phases)
     phases = _accumulated(stated, phases, length)
-    steps, rate = sum(phase.steps for phase in phases), max(phase.rate or 1.0 for phase in phases)
+    rate = max(phase.rate or 1.0 for phase in phases)
     divisor, records = stated.get("divisor"), stated.get("records")
     expected = int((records or 0) * rate) / stated.count("devices")  # as Opacus computes it
     if stated.of_opacus and records and _is_number(divisor) and abs(float(divisor) - expected) >= 1.0:
@@ -207,11 +217,14 @@ def _of_batches(stated: Stated, sampling: Sampling) -> tuple[Phases, Mapping[str
         return phases, {"records": records, "batch_size": size}
     if length is None:
         raise _no_length(stated)
-    if stated.word("optimizer").startswith("distributed"):
+    if "distributed" in stated.word("optimizer"):
         stated.need("devices", "several workers share the records of an epoch: how many were there?")
-    if stated.count("devices") > 1 and not stated.get("drop_last") and records % (size or stated.count("devices")):
+    workers, one = stated.count("devices"), stated.get("per_device_batch_size") or 1
+    padded = records % workers and not -(-records // workers) % one  # a short last batch is left out with its repeats
+    if workers > 1 and (padded if stated.get("drop_last") else records % (size or workers)):
         raise NotApplicable(
-            f"workers share {records} records, which do not fill whole batches: samplers repeat some in an epoch",
+            f"{workers} workers share {records} records, which do not fill whole batches: samplers repeat some in an "
+            "epoch",
             "drop the last batch (drop_last), or train on a number of records that fills whole batches",
         )
     _refuse_carried_over(stated, records)
@@ -223,7 +236,7 @@ def _of_batches(stated: Stated, sampling: Sampling) -> tuple[Phases, Mapping[str
     used = records * stated.count("uses")
     if size is None or sampling is not Sampling.SHUFFLE or -(-used // size) < length // batches:
         size = -(-used // -(-length // batches))  # not more steps per epoch than there were
-    known = stated.count("accumulation") == 1 and (stated.count("devices") == 1 or stated.get("loader_length"))
+    known = stated.count("accumulation") == 1 and (workers == 1 or stated.get("loader_length"))
     if sampling is Sampling.BALLS_IN_BINS or not (known and stated.run.ordered):  # the epoch of a step is unknown
         phases = (Phase(min(phase.noise_multiplier for phase in phases), None, sum(phase.steps for phase in phases)),)
     draws, whole = _draws_of_epoch(stated, length), -(-used // size)
@@ -243,7 +256,7 @@ def _refuse_carried_over(stated: Stated, records: int) -> None:
     k, one = stated.count("accumulation"), stated.get("per_device_batch_size")
     batches = stated.get("loader_length")
     if batches is None and one is not None:
-        share = one * stated.count("devices") * stated.count("nodes")
+        share = one * stated.count("devices")
         batches = loader.loader_length(
             records * stated.count("uses"), int(share), drop_last=bool(stated.get("drop_last"))
         )
@@ -320,16 +333,14 @@ def _batch(stated: Stated) -> int | None:
     own, one = stated.get("batch_size"), stated.get("per_device_batch_size")
     k = stated.count("accumulation")
     if one is None:
-        devices = stated.count("devices") * stated.count("nodes") if own else 1
+        devices = stated.count("devices") if own else 1
         if devices * k > 1 and own and not stated.facts["batch_size"].origin.startswith("--"):
             raise stated.missing(
                 "per_device_batch_size",
                 f"is {own} the batch size on one of {devices} devices x {k} accumulated, or (--batch-size) in total?",
             )
         return own if own is None else int(own)
-    devices = int(stated.need("devices", f"a device has batches of {one}: how many were there?")) * stated.count(
-        "nodes"
-    )
+    devices = int(stated.need("devices", f"a device has batches of {one}: how many were there?"))
     whole = int(one) * k * devices
     if own is not None and stated.get("auto_find_batch_size"):
         return int(own)
@@ -342,10 +353,13 @@ def _batch(stated: Stated) -> int | None:
 
 def _length(stated: Stated) -> int | None:
     """Return the loader's batches of an epoch, else the noisy steps of an epoch; None if unknown."""
-    if (length := stated.get("loader_length")) is not None:
+    length, records, size = stated.get("loader_length"), stated.get("records"), _batch(stated)
+    dropped, used = stated.get("drop_last"), records and records * stated.count("uses")
+    if length is not None:
+        most = -(-used // max(1, size // stated.count("accumulation"))) if used and size else length
+        refuse((length > most, f"{stated.facts['loader_length'].origin} is {length}, but {used} records fill {most} "
+                "batches", "leave out one of them"))  # fmt: skip
         return int(length)
-    records, size, dropped = stated.get("records"), _batch(stated), stated.get("drop_last")
-    used = records and records * stated.count("uses")
     if not used or size is None or (used % size and dropped is None):
         return None
     return loader.loader_length(int(used), size, drop_last=bool(dropped))
@@ -357,7 +371,7 @@ def _steps(stated: Stated, length: int | None) -> int:
     if epochs is None or stated.is_final("steps"):
         return int(stated.need("steps", "the number of steps, or (--epochs) of epochs, is unknown"))
     if length is None and rate is None:
-        raise _unknown_length(stated, float(epochs))
+        raise _no_length(stated)
     of_epoch = int(length or math.ceil(down(1.0 / rate, 4.0)))
     of_epoch = loader.epoch_steps(of_epoch) if stated.of_opacus else of_epoch
     if length is not None and (k := stated.count("accumulation")) > 1:
@@ -376,15 +390,6 @@ def _batches_of_epoch(stated: Stated, steps: int) -> int:
         return steps if stated.get("loader_length") is not None else steps * k
     used = int(stated.get("records")) * stated.count("uses")
     return max(steps * k, loader.loader_length(used, size // k, drop_last=bool(stated.get("drop_last"))))
-
-
-def _unknown_length(stated: Stated, epochs: float) -> Missing:
-    """Return the question for the first unknown fact that the number of steps of an epoch depends on."""
-    if _batch(stated) is None:
-        return stated.missing("steps", f"there are {epochs:g} epochs; the number of steps per epoch is unknown")
-    if stated.get("records") is None:
-        return stated.missing("records", f"there are {epochs:g} epochs; the number of records is unknown")
-    return stated.missing("drop_last", "the batch size does not divide the records: is the short last batch left out?")
 
 
 def _cap(stated: Stated) -> Mapping[str, int]:

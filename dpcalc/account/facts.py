@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import re
 from collections.abc import Callable
 from enum import Enum, auto
 from typing import Any, NamedTuple
@@ -82,11 +83,11 @@ _ROWS = (
     Fact("accumulation", Kind.COUNT, "k: batches accumulated for one noisy step.", (
         "gradient_accumulation_steps", "accumulate_grad_batches", "accumulation_steps", "grad_accumulation_steps",
         "n_accumulation_steps", "accumulated_iterations", "gradient_accumulation", "grad_accum", "grad_accum_steps",
-        "accum_steps",
+        "accum_steps", "n_acc_steps", "grad_acc_steps",
     )),
     Fact("devices", Kind.COUNT, "W: workers that train together.", (
         "world_size", "num_devices", "n_gpu", "n_gpus", "num_gpus", "num_processes", "gpus", "num_replicas", "num_gpu",
-        "ngpus", "nproc_per_node",
+        "ngpus", "nproc_per_node", "ngpus_per_node", "gpus_per_node", "n_devices", "nprocs", "n_procs", "tpu_cores",
     )),
     Fact("nodes", Kind.COUNT, "", ("num_nodes", "nnodes")),
     Fact("physical_batch_size", Kind.COUNT, "Records held in memory at once; does not affect the account.", (
@@ -112,21 +113,25 @@ _ROWS = (
     )),
     Fact("steps", Kind.COUNT, "T: noisy steps.", (
         "max_steps", "num_steps", "train_steps", "iterations", "total_steps", "global_step", "num_updates",
+        "max_train_steps", "num_train_steps", "training_steps", "num_training_steps", "num_iterations", "n_iterations",
+        "max_iterations", "train_iterations", "total_iterations", "num_iters", "n_iters", "max_iters", "train_iters",
+        "total_iters", "max_updates", "n_updates",
     )),
     Fact("epochs", Kind.NUMBER, "Passes over the loader.", (
-        "num_train_epochs", "max_epochs", "num_epochs", "n_epochs", "nb_epochs",
+        "num_train_epochs", "max_epochs", "num_epochs", "n_epochs", "nb_epochs", "train_epochs", "total_epochs",
     )),
     Fact("noise_multiplier", Kind.NUMBER, "z: std of the noise on the sum, divided by the clipping norm.", (
         "noise_mult", "noise_multiplier_gradient",
     )),
-    Fact("noise_std", Kind.NUMBER, "std of the noise on the mean gradient, after averaging.", ("noise_stddev",)),
+    Fact("noise_std", Kind.NUMBER, "std of the noise on the mean gradient, after averaging."),
     Fact("noise_std_sum", Kind.NUMBER, "std of the noise on the sum of gradients, before averaging."),
     Fact("clip", Kind.NUMBER, "C: clipping norm.", (
         "max_grad_norm", "l2_norm_clip", "l2_clip_norm", "clip_norm", "clipping_norm", "per_sample_max_grad_norm",
         "per_example_max_grad_norm", "per_example_max_norm", "max_per_sample_grad_norm",
     )),
     Fact("adjacency", Kind.WORD, "How neighbouring data sets differ (default: zero-out).", (
-        "neighboring_relation", "neighbouring_relation",
+        "neighboring_relation", "neighbouring_relation", "neighboring", "neighbouring", "neighbor_relation",
+        "adjacency_relation", "adjacency_type",
     )),
     Fact("delta", Kind.DELTA, "delta of the answer.", ("target_delta",), "-d"),
     Fact("epsilon", Kind.NUMBER, "Budget: exit 1 if the run spent more.", (
@@ -141,12 +146,14 @@ _ROWS = (
     )),
     Fact("clip_per", Kind.WORD, "Unit of clipping: record or user.", choices=("record", "user")),
     Fact("clients", Kind.COUNT, "All clients in federated learning.", (
-        "num_clients", "total_clients", "population_size")),
+        "num_clients", "total_clients", "population_size", "num_total_clients", "total_num_clients", "n_clients")),
     Fact("clients_per_round", Kind.COUNT, "Number of clients in one round.", (
-        "num_sampled_clients", "clients_per_aggregation", "expected_clients_per_round",
+        "num_sampled_clients", "clients_per_aggregation", "expected_clients_per_round", "num_clients_per_round",
+        "cohort_size",
     )),
     Fact("rounds", Kind.COUNT, "Rounds of federated learning.", (
-        "num_rounds", "num_server_rounds", "total_rounds")),
+        "num_rounds", "num_server_rounds", "total_rounds", "n_rounds", "global_rounds", "server_rounds", "comm_rounds",
+        "communication_rounds", "central_num_iterations")),
     Fact("count_noise_std", Kind.NUMBER, "Adaptive clipping: std of the noise on the count, in records.", (
         "unclipped_num_std", "clipped_count_stddev",
     )),
@@ -170,16 +177,27 @@ _ROWS = (
     Fact("schedule", Kind.WORD, "", (
         "noise_scheduler", "noise_schedule", "noise_multiplier_schedule", "noise_decay", "batch_size_scheduler",
         "batch_size_schedule", "dynamic_batch_size",
+        "dp_start_epoch", "dp_start_step", "dp_warmup_epochs", "dp_warmup_steps", "non_private_epochs",
+        "nonprivate_epochs", "non_private_warmup_epochs", "nonprivate_warmup_epochs",
+    )),
+    Fact("runs", Kind.COUNT, "", (
+        "n_runs", "num_runs", "n_trials", "num_trials", "trials", "n_seeds", "num_seeds", "seeds", "n_folds",
+        "num_folds", "folds", "k_folds", "kfold", "n_splits", "ensemble_size", "n_models", "num_models",
     )),
     Fact("optimizer", Kind.WORD, "", ("optimizer_class",)),
     Fact("accountant", Kind.WORD, "", ("mechanism",)),
     Fact("tool", Kind.WORD, "", ("framework", "library")),
-    Fact("clipping", Kind.WORD, "", ("clipping_mode", "clipping_type", "clipping_method")),
-    Fact("adaptive_clipping", Kind.SWITCH),
+    Fact("clipping", Kind.WORD, "", (
+        "clipping_mode", "clipping_type", "clipping_method", "clipping_style", "clipping_strategy", "clip_type",
+        "clip_mode", "clip_method", "clip_style", "clip_strategy",
+    )),
+    Fact("adaptive_clipping", Kind.SWITCH, "", (
+        "adaptive_clip", "use_adaptive_clipping", "adaptive_clip_norm", "adaptive_clipping_norm",
+    )),
     Fact("secure", Kind.SWITCH, "", ("secure_mode", "secure_rng")),
     Fact("reduction", Kind.WORD, "", ("loss_reduction",)),
     Fact("seed", Kind.WORD, "", ("noise_seed",)),
-    Fact("auto_find_batch_size", Kind.SWITCH),
+    Fact("auto_find_batch_size", Kind.SWITCH, "", ("auto_scale_batch_size",)),
     Fact("load_best_model_at_end", Kind.SWITCH),
     Fact("group_by_length", Kind.SWITCH),
     Fact("packing", Kind.SWITCH),
@@ -187,14 +205,18 @@ _ROWS = (
         "dp", "use_dp", "enable_dp", "with_dp", "is_dp", "dp_enabled", "enabled_dp", "dpsgd", "dp_sgd", "use_dpsgd",
         "use_dp_sgd", "is_private", "make_private", "use_privacy", "enable_privacy", "privacy", "with_privacy",
         "differential_privacy", "differentially_private", "use_opacus", "private_training", "train_private",
+        "apply_dp", "dp_training", "dp_mode", "dp_type", "privacy_mode", "privacy_engine", "use_privacy_engine",
+        "use_differential_privacy", "enable_differential_privacy", "enable_opacus", "with_opacus", "add_noise",
+        "use_noise", "with_noise",
     )),
     Fact("not_private", Kind.WORD, "", (
-        "disable_dp", "no_dp", "without_dp", "dp_disabled", "disabled_dp", "non_private", "nonprivate",
-        "disable_privacy", "no_privacy", "without_privacy", "disable_dpsgd", "disable_opacus",
-        "no_opacus", "no_noise", "disable_noise",
+        "disable_dp", "without_dp", "dp_disabled", "disabled_dp", "non_private", "nonprivate", "nodp",
+        "disable_privacy", "without_privacy", "disable_dpsgd", "disable_opacus", "no_noise", "disable_noise", "no_clip",
+        "no_clipping", "disable_clipping",
     )),
     Fact("noise_law", Kind.WORD, "", (
         "noise", "noise_type", "noise_distribution", "noise_dist", "dp_noise_type", "dp_mechanism", "noise_mechanism",
+        "privacy_mechanism", "central_privacy_mechanism",
     )),
     Fact("per_record_clipping", Kind.WORD, "", (
         "per_sample_clipping", "per_example_clipping", "per_sample_clip", "per_example_clip", "clip_per_sample",
@@ -203,6 +225,7 @@ _ROWS = (
     Fact("resumed_from", Kind.WORD, "", (
         "resume", "resume_from_checkpoint", "resume_from", "resume_from_ckpt", "resume_path", "resume_checkpoint",
         "load_checkpoint", "init_checkpoint", "load_ckpt", "restore_from", "restore_checkpoint", "warm_start",
+        "start_epoch", "initial_epoch", "start_step", "resume_epoch", "resume_step",
     )),
 )  # fmt: skip
 
@@ -215,25 +238,62 @@ UNCLEAR = {
     "sigma": "it is a noise multiplier in some programs and a standard deviation in others; give --noise-multiplier",
     "noise_scale": "it is a noise multiplier in some programs and a standard deviation in others; give "
     "--noise-multiplier",
+    "noise_std": "it is of a sum in some programs and of a mean in others; give --noise-std or --noise-std-sum",
+    "noise_stddev": "it is of a sum in some programs and of a mean in others; give --noise-std or --noise-std-sum",
     "epsilon": "it may be a budget, a result or an optimizer setting; write target_epsilon for a budget",
     "shuffle": "a shuffling loader may be replaced by one that does not shuffle; give --sampling",
 }
 """Ambiguous words -> the reason."""
 
+_DOUBTS = {
+    "records": r"(train|val|valid|validation|dev|test|train_test|data|dataset|subset|holdout)_(split|size|fraction|"
+    r"frac|ratio|share|percent\w*)|split_ratio|holdout|sub_?sample|max_(train_)?samples",
+    "batch_size": r"(virtual|mini|real|actual|target)_?batch_?size|batch_(multiplier|split)|bs",
+    "accumulation": r"(?!eval)\w*accum\w*|(\w+_)?acc_(steps|iters?|grad\w*)|\w*grad_acc\w*",
+    "steps": r"((n|num)_?)?(critic|d|dis|disc|discriminator)_(steps|iters?|updates)|(n|num)_?(critic|dis|disc)",
+    "sampling": r"(over|up|under)_?sampl\w*|(\w+_)?(weighted|balanced|stratified)_(sampl|batch)\w*",
+    "max_records_per_user": r"((n|num)_)?((data|dataset|sample|record|example)_)?(repeats?|copies|duplicates)|"
+    r"(repeat|duplication|oversampl\w*)_factor",
+    "noise_multiplier": r"noise_cohort_size",
+    "layer_noise_multipliers": r"clip_per_layer|per_layer(_clip\w*)?|layer_?wise_clip\w*",
+    "count_noise_std": r"target_(un)?clip\w*_(quantile|rate|fraction)|(target|clip\w*)_quantile",
+    "unit": r"(user|client|author|patient|person|group|document)_level(_(dp|privacy))?",
+    "runs": r"sweep|multirun|optuna|param_grid|hyper_?param\w*_(search|tuning|opt\w*)",
+    "schedule": r"noise(_multiplier|_scale|_std)?_(decay|schedul|anneal|warm|start|end|final|gamma|growth)\w*|"
+    r"(start|end|initial|final|min|max)_noise_multiplier|batch_size_(schedul|growth|warm|increase)\w*",
+}
+"""Facts -> words of settings that may change them in a way that a file does not say."""
+
 
 @functools.cache
 def _named() -> dict[str, str]:
-    return {word: fact.name for fact in _ROWS for word in (fact.name, *fact.words) if word not in UNCLEAR}
+    named = {word: fact.name for fact in _ROWS for word in (fact.name, *fact.words) if word not in UNCLEAR}
+    return {f"no_{word}": "not_private" for word in ("private", *FACTS["private"].words)} | named
 
 
 def meaning(word: str) -> str:
     """Return the name of the fact that a word means; empty for other words.
 
-    >>> meaning("gradient_accumulation_steps"), meaning("per-device-train-batch-size"), meaning("lr")
+    >>> meaning("gradient_accumulation_steps"), meaning("--per-device-train-batch-size"), meaning("lr")
     ('accumulation', 'per_device_batch_size', '')
     """
-    plain = word.strip().lower().replace("-", "_")
-    return _named().get(plain, "") or _named().get(plain.removeprefix("dp_"), "")
+    known = plain(word)
+    return _named().get(known, "") or _named().get(known.removeprefix("dp_"), "")
+
+
+def doubted(word: str) -> str:
+    """Return the name of the fact that the setting of an unknown word may change; empty if there is none.
+
+    >>> doubted("validation_split"), doubted("records"), doubted("lr")
+    ('records', '', '')
+    """
+    known = "" if meaning(word) or plain(word) in UNCLEAR else plain(word).removeprefix("dp_")
+    return next((name for name, pattern in _DOUBTS.items() if re.fullmatch(pattern, known)), "")
+
+
+def plain(word: str) -> str:
+    """Return the last part of a dotted word in lower case with underscores."""
+    return word.strip().lower().lstrip("-").replace("-", "_").rpartition(".")[2]
 
 
 def value_of(name: str, node: Node) -> Any:

@@ -7,20 +7,19 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
-from dpcalc.account import long_history
+from dpcalc.account import keys, long_history
 from dpcalc.account.command_line import of_command_line
-from dpcalc.account.facts import UNCLEAR, Said, meaning, value_of
+from dpcalc.account.facts import Said, meaning, value_of
 from dpcalc.account.loader import jointly
 from dpcalc.errors import NotApplicable, SpecError
 from dpcalc.files import documents
-from dpcalc.files.documents import Field, Items, Node, Rules, Scalar, Table
+from dpcalc.files.documents import Items, Node, Rules, Scalar, Table
 from dpcalc.files.place import Place, clipped
 from dpcalc.files.reading import DOCUMENT_BYTES, RUN_BYTES, read_document
 from dpcalc.model.numbers import parse_number
 from dpcalc.numerics.floats import up
 
 _MOST_STEPS = 10**12
-_MOST_VALUES = 10_000
 _PICKLED = (b"\x80", b"PK\x03\x04", b"\x1f\x8b", b"\x93NUMPY", b"\x89HDF")
 _PICKLES = (".pt", ".pth", ".ckpt", ".pkl", ".pickle", ".bin", ".joblib", ".h5", ".keras", ".npy", ".npz")
 
@@ -171,12 +170,9 @@ def _histories(node: Node) -> Iterator[Items]:
             yield node
         return
     if isinstance(node, Table):
-        for path, value in _values(node):
-            if path[-1] == _HISTORY and isinstance(value, Items) and _is_history(value):
+        for path, value in keys.values(node):
+            if path[-1] == keys.HISTORY and isinstance(value, Items) and _is_history(value):
                 yield value
-
-
-_HISTORY = "history"
 
 
 def _is_history(node: Items) -> bool:
@@ -425,76 +421,10 @@ def _configuration(shown: str, node: Node) -> RunFile:
     return run._replace(kind="a configuration of TF-Privacy", facts=facts)
 
 
-_ELSEWHERE = re.compile(
-    r"(eval|evaluation|val|valid|validation|test|predict|inference|generation|log|logging|loss|save)(_\w+)?"
-    r"|\w*(scheduler|schedule|warmup|callback|checkpoint|early|augment|dropout|sweep|optuna)\w*"
-)
-"""Sections of a configuration that do not describe the training steps."""
-_ONCE = ("steps", "epochs", "rounds")
-"""Facts that add up over several sections."""
-
-
 def _walked(shown: str, kind: str, node: Table) -> RunFile:
     """Return the facts of a mapping and its nested mappings, and the unused keys."""
-    facts: dict[str, Said] = {}
-    unused: list[str] = []
-    remarks: list[str] = []
-    for path, field in _values(node):
-        path = path[:-1] if path[-1] == "value" and len(path) > 1 else path  # the layout of Weights & Biases
-        key, where = path[-1], ".".join(path)
-        name, word = meaning(key), key.strip().lower().replace("-", "_")
-        if (isinstance(field, Scalar) and field.null) or key == _HISTORY:
-            continue
-        if name and not any(_ELSEWHERE.fullmatch(part.lower()) for part in path[:-1]):
-            said = _said(shown, name, where, field)
-            facts[name] = said if name not in facts else _both(name, facts[name], said)
-        elif name or word not in UNCLEAR:
-            unused.append(where)
-        else:
-            remarks.append(f"{where} was not used: {UNCLEAR[word]}")
-    return RunFile(shown, kind, facts, (), tuple(unused), tuple(remarks))
-
-
-def _values(node: Table) -> Iterator[tuple[tuple[str, ...], Scalar | Items]]:
-    """Yield every value with its path, in file order, also inside lists of mappings."""
-    waiting: list[tuple[tuple[str, ...], Node]] = [((), node)]
-    looked_at = 0
-    while waiting:
-        path, current = waiting.pop()
-        looked_at += 1
-        if looked_at > _MOST_VALUES:
-            raise SpecError(f"{node.place}: more than {_MOST_VALUES} values", "give the part about the training run")
-        if isinstance(current, Table):
-            waiting += reversed([((*path, key), field.node) for key, field in _own(current)])
-        elif isinstance(current, Items) and any(isinstance(item, Table) for item in current.items):
-            waiting += reversed([((*path, str(place)), item) for place, item in enumerate(current.items)])
-        else:
-            yield path or ("",), current
-
-
-def _own(table: Table) -> Iterator[tuple[str, Field]]:
-    return ((key, field) for key, field in table.fields.items() if not field.merges)
-
-
-def _said(shown: str, name: str, where: str, node: Scalar | Items) -> Said:
-    text = node.text if isinstance(node, Scalar) else f"a list of {len(node.items)}"
-    origin = f"{shown}: {where}"
-    if name == "steps" and text.strip().startswith("-"):  # Transformers writes -1 if the number of epochs counts
-        return Said(None, origin, "")
-    try:
-        return Said(value_of(name, node), origin, text[:40])
-    except SpecError:
-        return Said(None, origin, text[:40] or "empty")
-
-
-def _both(name: str, one: Said, other: Said) -> Said:
-    """Return the value of two keys for one fact; None if they differ or describe two stages of a run."""
-    together = name not in _ONCE or one.origin.rpartition(".")[0] == other.origin.rpartition(".")[0]
-    if not one.text or (one.value == other.value and together):
-        return other
-    if not other.text:
-        return one
-    return Said(None, f"{one.origin} and {other.origin}", f"{one.text} and {other.text}")
+    facts, unused, remarks = keys.facts_of(shown, node)
+    return RunFile(shown, kind, facts, (), unused, remarks)
 
 
 _FORMS: tuple[Callable[[str, Node], RunFile | None], ...] = (_of_dpcalc, _event, _history, _plan, _configuration)

@@ -28,7 +28,8 @@ def multiplier(stated: Stated) -> float:
         )
         return _of_layers(stated)
     if not (said := [name for name in _READ if name in stated.facts]):
-        raise stated.missing("noise_multiplier", "the amount of noise is unknown")
+        why = [remark for remark in stated.run.remarks if "noise" in remark]
+        raise stated.missing("noise_multiplier", "; ".join(["the amount of noise is unknown", *why]))
     first, *others = said
     z = _READ[first](stated)
     for name in others:
@@ -44,8 +45,10 @@ def multiplier(stated: Stated) -> float:
 
 def _layered(stated: Stated) -> bool:
     """Return whether the gradient of each layer is clipped: a file says so, or lists the clipping norms."""
-    clip = stated.facts.get("clip")
-    return "layer" in stated.word("clipping") or (clip is not None and clip.value is None and bool(clip.text))
+    said = filter(None, map(stated.facts.get, ("clip", "layer_noise_multipliers")))
+    return "layer" in stated.word("clipping") or any(
+        one.value is None and one.text and "$" not in one.text for one in said
+    )
 
 
 def _own(stated: Stated) -> float:
@@ -138,7 +141,7 @@ def refuse_adaptive(stated: Stated) -> None:
         NotApplicable: adaptive clipping was used.
     """
     s, of_opacus = stated.get("count_noise_std"), stated.word("tool") == "opacus"
-    adaptive = s is not None or stated.word("clipping") == "adaptive" or stated.get("adaptive_clipping")
+    adaptive = s is not None or "adaptive" in stated.word("clipping") or stated.get("adaptive_clipping")
     if "adaclip" not in stated.word("optimizer") and not (of_opacus and adaptive):
         if adaptive:
             stated.need("count_noise_std", "adaptive clipping releases a count of records: what is the noise on it?")

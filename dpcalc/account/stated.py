@@ -26,7 +26,8 @@ class Missing(SpecError):
     """A necessary fact is unknown; ``fact`` is its name."""
 
     def __init__(self, fact: str, why: str) -> None:
-        super().__init__(why, f"give {FACTS[fact].flag} ({FACTS[fact].help.rstrip('.')})", parameters=(fact,))
+        flag = f"give {FACTS[fact].flag} ({FACTS[fact].help.rstrip('.')})"
+        super().__init__(why, flag if FACTS[fact].help else "write a single value, or leave it out", parameters=(fact,))
         self.fact = fact
 
     def __reduce__(self) -> tuple[type[Missing], tuple[str, str]]:
@@ -64,7 +65,13 @@ class Stated:
     def __init__(self, run: RunFile, flags: Mapping[str, Said]) -> None:
         self.run, self.phases = run, run.phases
         self.facts = {**run.facts, **{name: self._kept(name, said) for name, said in flags.items()}}
-        self.used: dict[str, Said] = {}
+        own, nodes = self.facts.get("devices"), self.facts.pop("nodes", None)
+        whole = own and (own.origin.startswith("--") or own.origin.endswith(("world_size", "num_processes")))
+        if nodes is not None and nodes.text != "1" and not whole:
+            text = f"{own.text if own else '?'} on each of {nodes.text} nodes"
+            count = own.value * nodes.value if own and own.value and nodes.value else None
+            self.facts["devices"] = Said(count, own.origin if own else nodes.origin, text)
+        self.used: dict[str, Said] = {"nodes": nodes} if nodes else {}
         self.claims: list[Claim] = []
         self.coins = 1
         """The number of independently drawn batches that are accumulated for a step."""
@@ -103,7 +110,7 @@ class Stated:
         said = self.facts.get(name)
         if said is None or said.value is None:
             return False
-        return said.origin.startswith("--") or said.origin.endswith(("max_steps", "global_step"))
+        return said.origin.startswith("--") or said.origin.endswith(("max_steps", "max_train_steps", "global_step"))
 
     def count(self, name: str) -> int:
         """Return a count; 1 if it is unknown."""

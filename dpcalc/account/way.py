@@ -51,7 +51,11 @@ def accounted(
     said = {name: _typed(name, text) for name, text in flags.items()}
     files_read = [read_plan(path) for path in files]
     plans = [
-        _described(plan, {n: one for n, one in said.items() if n in _SHARED or n not in plan.facts}, ask)
+        _described(
+            plan,
+            {n: one for n, one in said.items() if n in _SHARED or n not in plan.facts or plan.facts[n].value is None},
+            ask,
+        )
         for plan in files_read[:-1]
     ]  # where the plan states a fact, the flag is for the run alone
     for plan in plans:  # the run uses the delta and the adjacency of its plan

@@ -15,11 +15,15 @@ from dpcalc.errors import DpcalcError
 from .test_runs import EVENT, KERAS, SNIPPET, TRUNCATED
 
 CASES = int(os.environ.get("DPCALC_TEST_CASES", "600"))
-WORDS = tuple(word for fact in FACTS.values() for word in (fact.name, *fact.words))
+WORDS = (
+    *(word for fact in FACTS.values() for word in (fact.name, *fact.words)),
+    "val_split", "n_critic", "sweep", "noise_decay_rate", "oversample", "noise_cohort_size", "clip_per_layer", "command",
+)  # fmt: skip
 VALUES: tuple[Any, ...] = (
     1, 2, 200, 570, 60000, 0.01, 0.5, 1.0, 1.1, -1, 0, 1e-5, 1e308, True, False, None, "", "auto", "poisson", "shuffle",
     "full", "1/3", "yes", "UniformWithReplacementSampler", "DistributedUniformWithReplacementSampler", "BatchSampler",
     "constant", "user", "raw", "skip", "AdaClipDPOptimizer", "add-remove", "nan", "9" * 400, [], [1], {}, [[1, 0.1, 2]],
+    {"name": "none"}, {"value": 2, "type": "int"}, {"0": 4}, "train.py --epochs 3 --dp",
 )  # fmt: skip
 FLAGS = {"sampling": ("poisson", "shuffle", "fixed", "full", "balls-in-bins"), "delta": ("1e-5",), "devices": ("2",),
          "drop_last": ("true", "false"), "records": ("1000",), "adjacency": ("zero-out", "replace-one")}  # fmt: skip

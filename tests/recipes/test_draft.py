@@ -196,3 +196,22 @@ def test_a_hostile_configuration_adds_nothing(folder: Path, capsys: pytest.Captu
     bomb = "a0: &a0 {epochs: 1}\n" + "".join(f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]\n" for i in range(1, 12))
     (folder / "train.yaml").write_text(bomb)
     assert ended(capsys, "init train.yaml --algorithm cyclic")[0] in (0, 2)
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ("gradient_accumulation_steps: 16", "is 64 the batch size on one of 1 devices x 16 accumulated"),
+        ("n_critic: 5\nsteps: 100", "not a single value of steps"),
+        ("steps_per_epoch: 50", "by `dpcalc account` the run spends"),
+    ],
+)
+def test_no_epsilon_is_printed_below_that_of_account(
+    folder: Path, capsys: pytest.CaptureFixture[str], said: str, words: str
+) -> None:
+    (folder / "train.yaml").write_text(f"{OPACUS}{said}\n")
+    code, _, err = ended(capsys, "init train.yaml")
+    assert code == 0
+    assert err.startswith("still to add: ")
+    assert words in err
+    assert "as it stands" not in err

@@ -6,7 +6,7 @@ import click
 
 from dpcalc.cli.query import Command
 from dpcalc.cli.types import FILE
-from dpcalc.errors import DpcalcError
+from dpcalc.errors import DpcalcError, SpecError
 from dpcalc.files.output import check_outputs, say, write
 from dpcalc.inert import printable
 from dpcalc.model.quantities import Given
@@ -57,7 +57,7 @@ def command(config: str, command_: str | None, algorithm: str | None, policy: bo
         _refuse_unprotected(config)
     write(start.text, output)
     try:
-        _ask(start.command, dict(start.given), dict(start.budget))
+        _ask(config, start.command, dict(start.given), dict(start.budget))
     except DpcalcError as error:
         say(printable(f"still to add: {error.message}") + (f"\n  hint: {printable(error.hint)}" if error.hint else ""))
 
@@ -74,8 +74,12 @@ def _refuse_unprotected(config: str) -> None:
     refuse_unprotected(facts)
 
 
-def _ask(name: str, given: Given, budget: Given) -> None:
-    """Ask the question of the recipe, and print the answer in a line."""
+def _ask(config: str, name: str, given: Given, budget: Given) -> None:
+    """Ask the question of the recipe, and print the answer in a line.
+
+    Raises:
+        DpcalcError: it has no answer, or `dpcalc account` reads more in the configuration than the recipe does.
+    """
     from dpcalc.engine.ask import ask
     from dpcalc.model.question import Question
 
@@ -84,7 +88,25 @@ def _ask(name: str, given: Given, budget: Given) -> None:
     case = ask(name, given, question)
     best = case.best
     if best is not None:
+        if name == "dp-sgd" and best.epsilon is not None:
+            _compare(config, best.epsilon, str(best.adjacency))
         from dpcalc.render.numbers import SIX
         from dpcalc.render.words.sentences import headline
 
         say(printable(f"as it stands: {'; '.join(headline(case, SIX))} ({best.bound})"))
+
+
+def _compare(config: str, epsilon: float, adjacency: str) -> None:
+    """Refuse an epsilon below that of the account of the configuration.
+
+    Raises:
+        DpcalcError: it is, or a run as configured has no account.
+    """
+    from dpcalc.account.way import accounted
+
+    best = accounted([config], {"adjacency": adjacency} if adjacency == "replace-one" else {})[0].best
+    if best is not None and not (best.epsilon or 0.0) <= epsilon * (1.0 + 1e-6):
+        raise SpecError(
+            f"the recipe says epsilon {epsilon:.6g}, but by `dpcalc account` the run spends {best.epsilon:.6g}",
+            "write its sample_rate and steps in the recipe",
+        )
