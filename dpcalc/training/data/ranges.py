@@ -85,7 +85,8 @@ def _ranges(path: str, stream: IO[bytes], table: Table) -> Ranges:
         ranges[cells[0]] = (low, high)
     missing = [name for name in table.names[:-1] if name not in ranges]
     if missing:
-        raise SpecError(f"{path} has no range for {missing[0]!r}", "give a line for every feature, or --ignore it")
+        hint = f"give a line for every feature, or --ignore {missing[0]!r}"
+        raise SpecError(f"{path} has no range for {missing[0]!r}", hint)
     pairs = np.array([ranges[name] for name in table.names[:-1]])
     return Ranges(pairs[:, 0].copy(), pairs[:, 1].copy(), ranges.get(table.names[-1]))
 

@@ -76,9 +76,9 @@ class Schema(NamedTuple):
                     raise column.place.error(f"the data have no column {clipped(name)}", "leave it out")
             undeclared = [name for name in names[:-1] if name not in self.columns]
             if undeclared:
-                raise Place(self.path).error(
-                    f"column {clipped(undeclared[0])} is not declared", "declare every feature, or --ignore it"
-                )
+                first = clipped(undeclared[0])
+                hint = f"declare every feature, or --ignore {first}"
+                raise Place(self.path).error(f"column {first} is not declared", hint)
             target = self.columns.get(names[-1])
             if target is not None and target.levels is not None:
                 raise target.place.error("the target has levels", "leave it out, and give its --labels")
