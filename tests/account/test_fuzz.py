@@ -17,7 +17,8 @@ from .test_runs import EVENT, KERAS, SNIPPET, TRUNCATED
 CASES = int(os.environ.get("DPCALC_TEST_CASES", "600"))
 WORDS = (
     *(word for fact in FACTS.values() for word in (fact.name, *fact.words)),
-    "val_split", "n_critic", "sweep", "noise_decay_rate", "oversample", "noise_cohort_size", "clip_per_layer", "command",
+    "val_split", "n_critic", "sweep", "noise_decay_rate", "oversample", "noise_cohort_size", "clip_per_layer",
+    "command",
 )  # fmt: skip
 VALUES: tuple[Any, ...] = (
     1, 2, 200, 570, 60000, 0.01, 0.5, 1.0, 1.1, -1, 0, 1e-5, 1e308, True, False, None, "", "auto", "poisson", "shuffle",
