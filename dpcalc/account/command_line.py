@@ -17,6 +17,8 @@ _COMMENT = re.compile(r"(^|\s)#.*$", re.MULTILINE)
 _NUMBER = re.compile(r"[+-]?[\d.]+([eE][+-]?\d+)?")
 _OF_SEVERAL = re.compile(r"\(\)\s*\{|^#SBATCH\s+(--array|-a)|^#PBS\s+-[Jt]\s+\d|^#\$\s+-t\s", re.MULTILINE)
 """A function of the shell, and an array of jobs."""
+_OF_ELSEWHERE = re.compile(r"\$([@*]|\{?\w*(ARG|OPT|FLAG|EXTRA|PARAM)\w*(\[[@*]\])?\}?)", re.IGNORECASE)
+"""Variables that hold more flags."""
 _LAUNCHERS = ("mpirun", "mpiexec", "srun", "horovodrun", "jsrun", "accelerate", "deepspeed")
 """Commands that start as many workers as their other flags, or the cluster, say."""
 _REPEATS = ("for", "while", "until", "xargs", "parallel", "watch")
@@ -75,6 +77,8 @@ def _flags(text: Scalar, words: list[str]) -> Table:
                 raise SpecError(f"{text.place}: {clipped(word)} is given twice", "leave out one of them")
             fields[name] = Field(text.place, Scalar(text.place, value))
     facts = set(filter(None, map(meaning, fields)))
+    if facts and (more := next(filter(_OF_ELSEWHERE.fullmatch, words), None)):
+        raise SpecError(f"{text.place}: the command has more flags in {clipped(more)}", "write them out")
     if facts and "devices" not in facts and (launchers := set(_LAUNCHERS) & set(words)):
         fields["devices"] = Field(text.place, Scalar(text.place, " and ".join(sorted(launchers))))
     return Table(text.place, fields)

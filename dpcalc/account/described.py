@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from dpcalc.account import loader
 from dpcalc.account.drawing import phases_of
-from dpcalc.account.facts import FACTS, FALSE, TRUE, Kind, Said, bare
+from dpcalc.account.facts import FACTS, FALSE, NOT_PRIVATE, TRUE, Kind, Said, bare
 from dpcalc.account.forms import Phase, RunFile
 from dpcalc.account.noise import effective, refuse_adaptive
 from dpcalc.account.stated import DISTRIBUTED, Claim, Stated
@@ -179,10 +179,11 @@ def _refuse_uncovered(stated: Stated, sampling: Sampling) -> None:
 _NOT_PRIVATE = "the run was not private, and epsilon is infinite"
 _NOT_CLIPPED = "the gradient of a record may have any length, and epsilon is infinite"
 _ZERO = ("0", "00", "000")  # without the point
-_OFF = (*FALSE, *_ZERO, "none", "null", "disabled")
+_OFF = (*FALSE, *_ZERO, "none", "null", "empty", "disabled")
 _UNPROTECTED: dict[str, tuple[tuple[str, ...], str]] = {
     "private": (_OFF, _NOT_PRIVATE),
-    "not_private": ((*TRUE, "1"), _NOT_PRIVATE),
+    "not_private": ((*TRUE, *NOT_PRIVATE, "1"), _NOT_PRIVATE),
+    "epsilon": ((*_ZERO, "-1", "inf", "infinity"), _NOT_PRIVATE),
     "noise_law": (_OFF, _NOT_PRIVATE),
     "noise_multiplier": (_ZERO, _NOT_PRIVATE),
     "per_record_clipping": (_OFF, _NOT_CLIPPED),
@@ -207,7 +208,7 @@ def refuse_unprotected(facts: Mapping[str, Said]) -> None:
         said = facts.get(name)
         if said is not None and "$" in said.text and FACTS[name].kind is Kind.WORD:
             raise SpecError(f"{said.origin} is {said.text}, a variable", "write its value")
-        if said is not None and any(bare(part) in words for part in said.text.split(" and ")):
+        if said is not None and any({part, bare(part)} & set(words) for part in said.text.split(" and ")):
             hint = "leave the key out if it means something else"
             raise NotApplicable(f"{said.origin} is {said.text}: {why}", hint)
     for name in ("noise_law", "accountant", "optimizer"):

@@ -28,11 +28,27 @@ def phases_of(stated: Stated, sampling: Sampling) -> tuple[Phases, Mapping[str, 
     refuse((stated.count("uses") > 1 and sampling is not Sampling.BALLS_IN_BINS,
             f"a record is in {stated.count('uses')} steps of an epoch, and the sampling is {sampling}",
             "uses goes with balls-in-bins; describe other sampling by its own parameters"))  # fmt: skip
+    if stated.phases:
+        _refuse_another_history(stated)
     if sampling is Sampling.POISSON:
         return (_checked(stated) if stated.phases else (_poisson(stated),)), _cap(stated)
     if sampling is Sampling.FULL:
         return _timed(stated, 1), {}
     return _of_batches(stated, sampling)
+
+
+def _refuse_another_history(stated: Stated) -> None:
+    """Refuse a history of fewer steps, or of more noise, than the rest of the file says."""
+    steps, most = stated.get("steps"), sum(phase.steps for phase in stated.phases)
+    batches = loader.epoch_steps(stated.get("loader_length") or 1)
+    planned = steps or (stated.get("epochs") or 0) * batches // stated.count("accumulation")
+    z, least = stated.get("noise_multiplier"), min(phase.noise_multiplier for phase in stated.phases)
+    refuse(
+        (planned > most, f"by the file the run has {planned:g} steps, but the history has {most}",
+         "add the steps before the run was resumed; leave the others out if it stopped early"),
+        ((z or least) < least * (1.0 - 1e-4), f"by the file the noise multiplier is {z}, but by the history {least:g}",
+         "leave out the wrong one"),
+    )  # fmt: skip
 
 
 # --- Poisson sampling -------------------------------------------------------------------------------------------------
@@ -133,14 +149,9 @@ def _checked(stated: Stated) -> Phases:
     least = max(0.0 if length is None else 1.0 / length, own or 0.0)
     if any((phase.rate or 1.0) < least * (1.0 - 1e-12) for phase in stated.phases):
         stated.remarks.append(f"the history has a smaller rate than the loader, {least:.6g}: the larger one is used")
-    steps, planned = sum(phase.steps for phase in stated.phases), stated.get("steps") or stated.get("epochs") or 0
-    whole = (
-        planned if stated.get("steps") else planned * loader.epoch_steps(length or 1) // stated.count("accumulation")
-    )
-    refuse((whole > steps, f"by the file the run has {whole:g} steps, but the history has {steps}",
-            "add the steps before the run was resumed; leave the others out if it stopped early"))  # fmt: skip
     phases = tuple(phase._replace(rate=max(phase.rate or 1.0, least)) for phase in stated.phases)
     phases = _accumulated(stated, phases, length)
+    steps = sum(phase.steps for phase in phases)
     rate = max(phase.rate or 1.0 for phase in phases)
     divisor, records = stated.get("divisor"), stated.get("records")
     expected = int((records or 0) * rate) / stated.count("devices")  # as Opacus computes it

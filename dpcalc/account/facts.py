@@ -18,6 +18,8 @@ from dpcalc.model.quantities import Sampling
 
 TRUE, FALSE = ("true", "yes", "on"), ("false", "no", "off")
 """Spellings of a switch, in lower case."""
+NOT_PRIVATE = ("nonprivate", "notprivate", "nodp", "nondp")
+"""Values that mean a run without privacy under any key, as letters alone."""
 _MOST_IN_A_LIST = 10_000
 
 
@@ -249,7 +251,7 @@ _DOUBTS = {
     "records": r"(train|val|valid|validation|dev|test|train_test|data|dataset|subset|holdout)_(split|size|fraction|"
     r"frac|ratio|share|percent\w*)|split_ratio|holdout|sub_?sample|max_(train_)?samples",
     "batch_size": r"(virtual|mini|real|actual|target)_?batch_?size|batch_(multiplier|split)|bs",
-    "accumulation": r"(?!eval)\w*accum\w*|(\w+_)?acc_(steps|iters?|grad\w*)|\w*grad_acc\w*",
+    "accumulation": r"(?!eval)\w*accum\w*(?<!dtype)|(\w+_)?acc_(steps|iters?|grad\w*)|\w*grad_acc\w*",
     "steps": r"((n|num)_?)?(critic|d|dis|disc|discriminator)_(steps|iters?|updates)|(n|num)_?(critic|dis|disc)",
     "sampling": r"(over|up|under)_?sampl\w*|(\w+_)?(weighted|balanced|stratified)_(sampl|batch)\w*",
     "max_records_per_user": r"((n|num)_)?((data|dataset|sample|record|example)_)?(repeats?|copies|duplicates)|"

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from dpcalc.account.command_line import of_command_line
-from dpcalc.account.facts import FACTS, UNCLEAR, Kind, Said, doubted, meaning, plain, value_of
+from dpcalc.account.facts import FACTS, NOT_PRIVATE, UNCLEAR, Kind, Said, bare, doubted, meaning, plain, value_of
 from dpcalc.errors import SpecError
 from dpcalc.files.documents import Field, Items, Node, Scalar, Table
 
@@ -37,8 +37,9 @@ def facts_of(shown: str, node: Table) -> tuple[dict[str, Said], tuple[str, ...],
     taken: dict[int, Node] = {}  # YAML's merges repeat values
     for path, field in values(node):
         where, word = ".".join(path), "sweep" if path[0] == "parameters" and path[-1] == "values" else plain(path[-1])
-        name = meaning(word) or doubted(word)
-        null = isinstance(field, Scalar) and field.null and name != "clip"  # without a norm, nothing is clipped
+        off = isinstance(field, Scalar) and bare(field.text) in NOT_PRIVATE  # as in ``method: non_private``
+        name = "not_private" if off else meaning(word) or doubted(word)
+        null = isinstance(field, Scalar) and field.null and name not in ("clip", "private")  # these are off
         if null or path[-1] == HISTORY or id(field) in taken:
             continue
         if name and not any(_ELSEWHERE.fullmatch(part.lower()) for part in path[:-1]):

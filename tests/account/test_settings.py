@@ -16,7 +16,9 @@ __all__ = ["written"]
 @pytest.mark.parametrize("said", [{"disable_dp": True}, {"dp": {"value": "False"}}, {"no-dp": 1}, {"use_dp": "off"},
                                   {"dpsgd": 0}, {"a": {"dp": True}, "b": {"enable_dp": False}}, {"no-dp-sgd": "true"},
                                   {"privacy": {"enabled": False, "clip": 1}}, {"dp.enable": False}, {"noise": "none"},
-                                  {"noise_type": {"name": "off"}}, {"noise_multiplier": 0.0}])  # fmt: skip
+                                  {"noise_type": {"name": "off"}}, {"noise_multiplier": 0.0},
+                                  {"dp": None}, {"method": "non-private"}, {"target_epsilon": "inf"},
+                                  {"target_epsilon": -1}])  # fmt: skip
 def test_a_run_without_privacy_is_refused(written: Written, said: dict[str, Any]) -> None:
     run = {"sample_rate": 0.01, "steps": 9, "noise_multiplier": 1.1, "sampling": "poisson"}
     assert read(written("run.json", run | {"dp": True, "disable_dp": False})).steps == 9
@@ -117,11 +119,18 @@ def test_a_run_that_contradicts_itself_is_refused(written: Written, said: dict[s
         read(written("run.json", run | said))
 
 
-@pytest.mark.parametrize("said", [{"epochs": 31}, {"global_step": 61}])
-def test_a_history_without_the_steps_before_a_resumption_is_refused(written: Written, said: dict[str, Any]) -> None:
-    assert read(written("run.json", SNIPPET | {"epochs": 30, "global_step": 60})).steps == 60
-    with pytest.raises(SpecError, match="the history has 60"):
-        read(written("run.json", SNIPPET | said))
+@pytest.mark.parametrize("sampler", ["poisson", "shuffle"])
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [({"epochs": 31}, "has 60"), ({"global_step": 61}, "has 60"), ({"noise_multiplier": 1.9}, "by the history 2")],
+)
+def test_a_history_of_less_than_the_rest_of_the_file_is_refused(
+    written: Written, sampler: str, said: dict[str, Any], words: str
+) -> None:
+    run = SNIPPET | {"sampler": sampler}
+    assert read(written("run.json", run | {"epochs": 30, "global_step": 60, "noise_multiplier": 2})).steps == 60
+    with pytest.raises(SpecError, match=words):
+        read(written("run.json", run | said))
 
 
 def test_values_of_merges_in_yaml_are_read_once(written: Written) -> None:
@@ -152,6 +161,14 @@ def test_a_typed_command_leaves_open_what_it_does_not_say(written: Written, type
     with pytest.raises(Missing) as raised:
         read(written("run.sh", typed + said))
     assert raised.value.fact == fact
+
+
+@pytest.mark.parametrize("more", ['"$@"', "$EXTRA_ARGS", "${opts[@]}"])
+def test_flags_in_a_variable_are_asked_for(written: Written, more: str) -> None:
+    typed = "train.py $DATA --epochs 3 --records 640 --batch-size 64 --noise-multiplier 1 --sampling poisson"
+    assert read(written("run.sh", typed)).steps == 30
+    with pytest.raises(SpecError, match="more flags"):
+        read(written("run.sh", f"{typed} {more}"))
 
 
 def test_max_train_steps_override_epochs(written: Written) -> None:
