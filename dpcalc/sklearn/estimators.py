@@ -4,7 +4,7 @@ What is private is the fitted model, for neighbours with one row replaced. The n
 and so is every parameter: ``classes``, ``ranges`` and ``target_range`` must not come from the records. Where one does,
 the noise can be drawn again, or a search or an earlier step of a pipeline looks at the records too, the estimator says
 so: it warns (`PrivacyWarning`), ``private_`` is False, ``why_not_private_`` has the reason, and no number of
-``privacy_`` is a guarantee. No row is refused for what it holds, as far as it is numbers. ``score``, and predictions
+``privacy_`` is a guarantee. No row of an array or a list is refused for what it holds. ``score``, and predictions
 for the rows that were trained on together with their targets, are not covered by the guarantee.
 
 Several fits to the same records are less private together than each: an ``accountant`` that they share adds them up,
@@ -38,7 +38,7 @@ from dpcalc.notes import NotPrivate
 from dpcalc.render.notes import report
 from dpcalc.report import Case
 from dpcalc.training import with_one_blas_thread
-from dpcalc.training.data.cells import NUMERIC, number
+from dpcalc.training.data.cells import NUMBERS, NUMERIC, as_array, number
 from dpcalc.training.data.intervals import is_interval
 from dpcalc.training.data.ranges import settle
 from dpcalc.training.fit import fit
@@ -125,7 +125,12 @@ class _Linear(BaseEstimator):
 
     def _rows(self, X: Any, *, reset: bool) -> Array:
         rows: Array = validate_data(
-            self, X, reset=reset, dtype=np.float64, ensure_all_finite=False, ensure_min_samples=2 if reset else 1
+            self,
+            _cells(X),
+            reset=reset,
+            dtype=np.float64,
+            ensure_all_finite=False,
+            ensure_min_samples=2 if reset else 1,
         )
         return rows
 
@@ -216,6 +221,19 @@ def _apart(values: Any) -> Any:
     for place, value in enumerate(values):
         objects[place] = value[0] if isinstance(value, (list, tuple)) and len(value) == 1 else value
     return objects
+
+
+def _cells(X: Any) -> Any:
+    """Return rows of objects or texts as numbers, nan for what is none: a refusal would name what a record holds."""
+    if not (isinstance(X, (list, tuple)) or (isinstance(X, np.ndarray) and X.dtype.kind in "OUS")):
+        return X
+    try:
+        rows = as_array(X)
+    except SpecError:
+        return X
+    if rows.ndim != 2 or not rows.size or any(isinstance(one, Mapping) for one in rows.flat):
+        return X  # which scikit-learn refuses
+    return np.column_stack([NUMBERS.codes(column) for column in rows.T])
 
 
 def _not_private(case: Case, because: str) -> Case:

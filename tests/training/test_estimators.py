@@ -310,3 +310,18 @@ def test_one_target_changes_no_other(monkeypatch: pytest.MonkeyPatch, strange: A
     assert model.private_
     assert seen[0][:-1] == y[:-1]
     assert math.isnan(seen[0][-1])
+
+
+@needs_sklearn
+@pytest.mark.parametrize("strange", ["secret", "1_0", None, 1 << 2000, b"\xff", [1], math.nan])
+@pytest.mark.parametrize("kind", [list, object, str])
+def test_one_cell_refuses_no_row_and_changes_no_other(strange: Any, kind: Any) -> None:
+    """A refusal quoted the cell. It counts as the middle of the range."""
+    X = np.linspace(-0.5, 0.5, 12).reshape(6, 2)
+    rows = X.astype(object)
+    rows[3, 1] = "?" if kind is str and isinstance(strange, (int, list, bytes)) else strange
+    given = rows.tolist() if kind is list else rows.astype(kind)
+    found = estimator("DPClassifier", classes=(0, 1), epsilon=5.0, random_state=3)
+    X[3, 1] = np.nan
+    expected = found.fit(X, [0, 1, 1, 0, 1, 0]).coef_.tolist()
+    assert found.fit(given, [0, 1, 1, 0, 1, 0]).coef_.tolist() == expected
