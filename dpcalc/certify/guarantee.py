@@ -259,7 +259,7 @@ class Composition(Guarantee):
             about = float(limit().mid())
         if about >= 0.0:
             return proof_by(LOG_DELTA, Enclosure(arb(0), START, PROVED))
-        said, failure = self.said(epsilon)
+        said, failure = self.said(epsilon, about)
         proofs = [
             proof_of_parts(parts, epsilon, about, limit, failure, self._known(order, epsilon, about))
             for order, parts in enumerate(self.orders(said))
@@ -278,10 +278,13 @@ class Composition(Guarantee):
         """Return the parts in each order that needs a proof."""
         return [parts]
 
-    def said(self, epsilon: arb) -> tuple[list[composition.Part], arb]:
-        """Return the formula's value: the parts and ln of the failure probability."""
+    def said(self, epsilon: arb, about: float) -> tuple[list[composition.Part], arb]:
+        """Return the formula's value: the parts and ln of the failure probability.
+
+        It may leave out what is rare beside exp(``about``), as a failure.
+        """
         with precision(START):
-            value = self.formula(self.reading.inputs(epsilon=epsilon))
+            value = self.formula(self.reading.inputs(epsilon=epsilon, about=about))
         return value if isinstance(value, tuple) else (value, ZERO)
 
 

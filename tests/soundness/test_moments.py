@@ -13,7 +13,7 @@ pytest.importorskip("flint")
 
 from flint import arb
 
-from dpcalc.certify.numerics import composition, products
+from dpcalc.certify.numerics import composition, moments, products
 from dpcalc.certify.numerics.balls import precision
 from dpcalc.certify.numerics.moments import Loss, Mixture, Piece
 from dpcalc.certify.sampled import clipped_steps
@@ -23,7 +23,7 @@ Q, MU = 0.125, 0.75
 LOSSES = {
     "removed": clipped_steps._loss_removed,
     "replaced": clipped_steps._loss_replaced,
-    "either": clipped_steps._loss_either,
+    "either": moments.either_order,
     "nulled": clipped_steps._loss_nulled,
 }
 
@@ -110,7 +110,7 @@ def test_two_steps(name: str, exchanged: bool) -> None:
 def test_no_term_where_errors_are_not_bounded() -> None:
     """Of noise ten thousand times the clipping norm the terms would go on beyond the largest t."""
     with precision(128):
-        loss = clipped_steps._loss_either(arb(1e-4), arb(0.01))
+        loss = moments.either_order(arb(1e-4), arb(0.01))
         c, epsilon, period = 365_000.0, 5.5e-6, 2.4e-4
         product = products.Product([(loss.moments(arb(c)), 30)])
         assert products.sum_of_terms(product, arb(0), arb(c), arb(epsilon), period, arb(0)) is None
@@ -149,7 +149,7 @@ def part_of(name: str, mu: float, q: float, copies: int) -> composition.Part:
         clipped_steps._nulled(m, rate), copies,
         other=clipped_steps._removed(m, rate), loss=clipped_steps._loss_nulled(m, rate),
     )  # fmt: skip
-    either = composition.Part(clipped_steps._removed(m, rate), copies, loss=clipped_steps._loss_either(m, rate))
+    either = composition.Part(clipped_steps._removed(m, rate), copies, loss=moments.either_order(m, rate))
     parts = {"removed": poisson, "nulled": nulled, "either": either}
     return {**parts, "added": poisson.exchanged(), "backward": nulled.exchanged()}[name]
 

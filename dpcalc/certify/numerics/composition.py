@@ -47,6 +47,7 @@ _MOST_EXCESS = 30.0  # ln of the moments over delta: beyond it too few digits re
 _ENOUGH = 800  # up to this many terms another tilt saves no time
 _WIDE = 1.5  # losses count up to this multiple of the distance for a normal law
 _WELL_BELOW = 2.0  # if ln delta is this far below the target, a bound by exp(c L) is enough
+_MOST_LAWS = 100  # a curve of a mean of more laws takes minutes at all knots
 _TOO_LARGE = "a composition that would take too many points"
 
 
@@ -59,6 +60,7 @@ class Part(NamedTuple):
         atom: the largest finite loss, if it has mass.
         other: the profile of (Q, P); None if ``curve`` holds for both.
         loss: the law of the loss, if its moments are known.
+        laws: the number of laws whose mean the curve is.
     """
 
     curve: Curve
@@ -66,6 +68,7 @@ class Part(NamedTuple):
     atom: arb | None = None
     other: Curve | None = None
     loss: Loss | None = None
+    laws: int = 1
 
     @property
     def back(self) -> Curve:
@@ -137,6 +140,8 @@ def _near(parts: Sequence[Part], epsilon: arb, about: float) -> arb:
 
 def _on_lattice(parts: Sequence[Part], epsilon: arb, about: float, fineness: int) -> arb:
     """Return an upper bound on ln delta by laws on a lattice."""
+    if (most := max(part.laws for part in parts)) > _MOST_LAWS:
+        raise OutOfReach(f"the uses before the last steps have {most} likely sums, which take minutes on a lattice")
     rare = about - 16.0
     ends = [_ends(part, rare) for part in parts]
     try:

@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from flint import acb, arb
 
-from dpcalc.certify.numerics.balls import precision, square, upper_tail
+from dpcalc.certify.numerics.balls import OutOfReach, precision, square, upper_tail
 
 _POINTS = 24  # of a rule, with an error of about 4^-46 = 10^-27 of the largest value on the ellipse
 _AXIS = 2.125  # longer semi-axis of that ellipse in half lengths of a panel: (4 + 1/4)/2
@@ -70,6 +70,19 @@ class Mixture(NamedTuple):
         whole = sum((term for _, term in others), acb(self.at_zero))
         first = sum((shift * term for shift, term in others), acb(0)) / whole
         return first, sum((square(shift) * term for shift, term in others), acb(0)) / whole - first * first
+
+    def where(self, height: arb) -> arb:
+        """Return a ball around the x at which the increasing ratio is ``height``: Newton's method, then a proof.
+
+        Raises:
+            OutOfReach: no small ball was found.
+        """
+        x, near = arb(0), arb(2) ** -80
+        for _ in range(200):
+            x = (x - (self.size(x) / height).log() / self.slopes(acb(x))[0].real).mid()
+            if self.size(x - near) < height < self.size(x + near):
+                return x + arb(0, near)
+        raise OutOfReach("draws whose laws are hardly apart")
 
     def size(self, x: arb) -> arb:
         """Return `ratio` on the real line."""
@@ -174,6 +187,17 @@ class Loss(NamedTuple):
         if self.told:
             return _OfSeveral(self, c)
         return _OfGaussian(self.mu, c) if self.mu is not None else _OfPieces(self, c)
+
+
+def with_rate(q: arb, shift: arb) -> Mixture:
+    """Return (1-q) N(0) + q N(shift)."""
+    return Mixture(((1 - q, arb(0)), (q, shift)))
+
+
+def either_order(mu: arb, q: arb) -> Loss:
+    """Return the loss of the profile of (M_1, N(0)) in both orders: M_1 exceeds N(0) beyond mu/2."""
+    m, zero = with_rate(q, mu), (1 - q) * (1 - 2 * upper_tail(mu / 2))
+    return Loss((Piece(m, ALONE, mu / 2), Piece(ALONE, m, mu / 2, rises=False)), zero)
 
 
 class Moments:

@@ -27,6 +27,7 @@ from dpcalc.certify.numerics.balls import (
     rational,
 )
 from dpcalc.certify.numerics.composition import Curve, Part
+from dpcalc.certify.numerics.moments import Loss, either_order
 from dpcalc.certify.one_pass.contraction import averaged, hybrid
 from dpcalc.certify.runs.divergence import (
     laplace_left,
@@ -143,8 +144,13 @@ def sampled_steps(mu: arb, v: RunInputs, steps: int) -> list[Part]:
     if not steps or mu.is_zero():
         return []
     if v.batch_size >= v.records:
-        return [Part(_gaussian(mu * arb(steps).sqrt()), 1)]
-    return [Part(_sampled(_gaussian(mu), fmpq(v.batch_size, v.records)), steps)]
+        return [_one_gaussian(mu * arb(steps).sqrt())]
+    rate = fmpq(v.batch_size, v.records)
+    return [Part(_sampled(_gaussian(mu), rate), steps, loss=either_order(mu, arb(rate)))]
+
+
+def _one_gaussian(mu: arb) -> Part:
+    return Part(_gaussian(mu), 1, loss=Loss(mu=mu))
 
 
 def _step_mu(v: RunInputs) -> arb:
@@ -183,10 +189,10 @@ def plan_of(v: RunInputs) -> Mapping[str, Any] | None:
 
 
 @defines("noisy_sgd.hidden", Composition, weight=20000.0, limit=_LIMIT)
-def _hidden(v: RunInputs) -> list[Part]:
+def _hidden(v: RunInputs) -> tuple[list[Part], arb]:
     plan, mu = plan_of(v), _step_mu(v)
     if plan is None:
-        return _composition(v)
+        return _composition(v), ZERO
     c, q, done = v.lipschitz_factor(), arb(plan["fraction"]), v.steps - plan["composed"]
     if c > 1:
         raise OutOfReach("the step size is above 2/smoothness, in this reading of the two")
@@ -196,14 +202,16 @@ def _hidden(v: RunInputs) -> list[Part]:
         apart = apart.min(v.diameter)
     unit = power(arb(c), plan["composed"]) / (v.step_size * v.noise_std * (q * room(arb(c), plan["split"])).sqrt())
     split = sampled_steps(mu / (1 - q).sqrt(), v, plan["split"])
-    hides = [Part(_gaussian(apart * unit), 1)] if done and not (apart * unit).is_zero() else []
+    failure = ZERO
+    hides = [_one_gaussian(apart * unit)] if done and not (apart * unit).is_zero() else []
     if (counted := plan.get("counted", 0)) and not unit.is_zero():
         uses, wide = Uses(1, fmpq(min(v.batch_size, v.records), v.records), arb(c)), v.diameter
         start = arb(0) if counted == done or wide is None else wide * power(arb(c), counted)
         if counted > done or (counted < done and wide is None) or plan["past"] != "told":
             raise OutOfReach(OF_ANOTHER_RUN)
-        hides = [Shifts.of(uses.law(counted), use, start, wide, unit).told()]
-    return [*hides, *split, *sampled_steps(mu, v, plan["composed"] - plan["split"])]
+        shifts = Shifts.of(uses.law(counted), use, start, wide, unit)
+        hides, failure = [shifts.told()], log(shifts.lost)
+    return [*hides, *split, *sampled_steps(mu, v, plan["composed"] - plan["split"])], failure
 
 
 def geometric(c: arb, terms: int) -> arb:
@@ -219,7 +227,7 @@ def _expanding_sampled(v: RunInputs) -> list[Part]:
     m, q = plan["composed"], arb(plan["fraction"])
     if plan["split"] != m or m >= v.steps:
         raise OutOfReach(OF_ANOTHER_RUN)
-    return [Part(_gaussian(carried(v, m) / q.sqrt()), 1), *sampled_steps(mu / (1 - q).sqrt(), v, m)]
+    return [_one_gaussian(carried(v, m) / q.sqrt()), *sampled_steps(mu / (1 - q).sqrt(), v, m)]
 
 
 # --- passes ----------------------------------------------------------------------------------------------------------

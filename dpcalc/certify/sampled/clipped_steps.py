@@ -5,12 +5,14 @@ Lengths are in units of the noise: N(m) is a normal law of variance 1, mu = 1/z,
 
 from __future__ import annotations
 
+import math
+
 from flint import arb, fmpq
 
 from dpcalc.certify.guarantee import Gdp, InOrders
-from dpcalc.certify.numerics.balls import ZERO, OutOfReach, log, power, upper_tail
+from dpcalc.certify.numerics.balls import ZERO, OutOfReach, log, log_sum, power, upper_tail
 from dpcalc.certify.numerics.composition import Curve, Part
-from dpcalc.certify.numerics.moments import ALONE, Loss, Mixture, Piece
+from dpcalc.certify.numerics.moments import ALONE, Loss, Piece, either_order, with_rate
 from dpcalc.certify.released.compositions import geometric, plan_of
 from dpcalc.certify.runs.matching import hockey_stick
 from dpcalc.certify.runs.run import OF_ANOTHER_RUN, RunInputs, room
@@ -22,6 +24,7 @@ from dpcalc.files import Fields
 from dpcalc.model.quantities import Adjacency, Sampling
 
 _LIMIT = "compositions that would take too many points"
+_SPARED = 9.0  # -ln of the share of delta that rare draws may take
 _MOST_KINDS = 32  # of steps: each kind is enclosed separately
 
 
@@ -111,31 +114,20 @@ def _nulled(mu: arb, q: arb) -> Curve:
     return curve
 
 
-def _mixture(q: arb, shift: arb) -> Mixture:
-    """Return (1-q) N(0) + q N(shift)."""
-    return Mixture(((1 - q, arb(0)), (q, shift)))
-
-
 def _loss_replaced(mu: arb, q: arb) -> Loss:
     """Return the loss of (M_1, M_-1)."""
-    return Loss((Piece(_mixture(q, mu), _mixture(q, -mu)),))
+    return Loss((Piece(with_rate(q, mu), with_rate(q, -mu)),))
 
 
 def _loss_removed(mu: arb, q: arb) -> Loss:
     """Return the loss of (M_1, N(0))."""
-    return Loss((Piece(_mixture(q, mu), ALONE),))
-
-
-def _loss_either(mu: arb, q: arb) -> Loss:
-    """Return the loss of the profile of (M_1, N(0)) in both orders: M_1 exceeds N(0) beyond mu/2."""
-    m, zero = _mixture(q, mu), (1 - q) * (1 - 2 * upper_tail(mu / 2))
-    return Loss((Piece(m, ALONE, mu / 2), Piece(ALONE, m, mu / 2, rises=False)), zero)
+    return Loss((Piece(with_rate(q, mu), ALONE),))
 
 
 def _loss_nulled(mu: arb, q: arb) -> Loss:
     """Return the loss of the profiles of (M_2, M_1), beyond 3 mu/2, and of (M_1, N(0)) backward, beyond mu/2."""
     near, far = mu / 2, 3 * mu / 2
-    pieces = (Piece(_mixture(q, 2 * mu), _mixture(q, mu), far), Piece(ALONE, _mixture(q, mu), near, rises=False))
+    pieces = (Piece(with_rate(q, 2 * mu), with_rate(q, mu), far), Piece(ALONE, with_rate(q, mu), near, rises=False))
     return Loss(pieces, (1 - q) * (1 - upper_tail(near) - upper_tail(far)))
 
 
@@ -175,7 +167,7 @@ def _step_fixed(v: RunInputs, mu: arb, steps: int, rate: arb | None = None) -> P
     if v.adjacency == Adjacency.NULL_RECORD:
         return Part(_nulled(mu, q), steps, other=_removed(mu, q), loss=_loss_nulled(mu, q))
     if v.adjacency == Adjacency.REPLACE_ONE:
-        return Part(_removed(2 * mu, q), steps, loss=_loss_either(2 * mu, q))
+        return Part(_removed(2 * mu, q), steps, loss=either_order(2 * mu, q))
     return Part(_removed(2 * mu, q), steps, other=_added(2 * mu, q), loss=_loss_removed(2 * mu, q))
 
 
@@ -233,19 +225,29 @@ def _either(one: Part, other: Part, chance: arb) -> Part:
     return Part(mean(one.curve, other.curve), one.copies, other=back, loss=loss)
 
 
+def _draws(v: RunInputs, steps: int) -> Draws:
+    """Return the draws of a step; the rare ones that are left out hardly add to delta in ``steps`` steps."""
+    return Draws(int(v.batch_size), int(v.records), v.as_double("about") - _SPARED - math.log(steps))
+
+
+def _left_out(v: RunInputs, steps: int) -> arb:
+    """Return ln of the probability that a draw of one of the steps is left out; only draws with replacement are."""
+    return log(steps * _draws(v, steps).lost.upper()) if steps and v.sampling == Sampling.WITH_REPLACEMENT else ZERO
+
+
 def _step_drawn(v: RunInputs, mu: arb, steps: int) -> Part:
     """Return ``steps`` steps on records drawn with replacement."""
-    of = Draws(int(v.batch_size), int(v.records))
+    of = _draws(v, steps)
     if v.adjacency == Adjacency.REPLACE_ONE:
-        return Part(of.replaced(2 * mu), steps)
+        return Part(of.replaced(2 * mu), steps, loss=of.loss_either(2 * mu))
     if v.adjacency == Adjacency.NULL_RECORD:
         return Part(of.nulled(mu), steps, other=of.replaced(mu))
-    return Part(of.removed(mu), steps, other=of.added(mu))
+    return Part(of.removed(mu), steps, other=of.added(mu), loss=of.loss_removed(2 * mu))
 
 
 @defines("sampled.with_replacement", InOrders, weight=40000.0, limit=_LIMIT)
-def _with_replacement(v: RunInputs) -> list[Part]:
-    return [_step_drawn(v, 1 / v.noise_multiplier, v.steps)]
+def _with_replacement(v: RunInputs) -> tuple[list[Part], arb]:
+    return [_step_drawn(v, 1 / v.noise_multiplier, v.steps)], _left_out(v, v.steps)
 
 
 # --- hidden iterates --------------------------------------------------------------------------------------------------
@@ -255,7 +257,7 @@ def _with_replacement(v: RunInputs) -> list[Part]:
 def _hidden(v: RunInputs) -> tuple[list[Part], arb]:
     plan, mu = plan_of(v), 1 / v.noise_multiplier
     if plan is None:
-        return _all_composed(v), ZERO
+        return _all_composed(v), _left_out(v, v.steps)
     c, q, done = _contraction(v), arb(plan["fraction"]), v.steps - plan["composed"]
     use, uses = _apart(v, plan.get("past")), _drawn(v, c)
     apart, wide, outright = use * uses.trials * geometric(c, done), None, False
@@ -267,15 +269,16 @@ def _hidden(v: RunInputs) -> tuple[list[Part], arb]:
         unit *= (arb(v.steps) / 2**45).exp()
     shift, steps = apart * unit, plan["composed"] if outright else v.steps
     hides = [Part(_gaussian(shift), 1, loss=Loss(mu=shift))] if done and not shift.is_zero() else []
+    failures: list[arb] = []
     if counted := plan.get("counted", 0):
         if counted > done or (counted < done and wide is None) or counted % uses.period:
             raise OutOfReach(OF_ANOTHER_RUN)
-        if uses.period > 1 and plan["split"] % uses.period:  # the lattice would take a thousand mixtures of 600 laws
-            raise OutOfReach("earlier uses that are secret, and an epoch of which only some steps share their noise")
         start = arb(0) if counted == done or wide is None else wide * power(c, counted)
         shifts = Shifts.of(uses.law(counted), arb(use), start, wide, unit)
         hides, steps = [_of_past(v, plan["past"], shifts)], v.steps if counted == done else plan["composed"] + counted
-    return [*hides, *_last(v, plan, mu, q)], _too_large(v, steps)
+        failures.append(log(shifts.lost))
+    failures += [_left_out(v, plan["split"]), _left_out(v, plan["composed"] - plan["split"]), _too_large(v, steps)]
+    return [*hides, *_last(v, plan, mu, q)], log_sum(*failures)
 
 
 def _of_past(v: RunInputs, past: str, shifts: Shifts) -> Part:
@@ -306,16 +309,13 @@ def _last(v: RunInputs, plan: Fields, mu: arb, q: arb) -> list[Part]:
         ]
         # In one epoch some steps may share their noise while others do not.
         return [*parts, balls_in_bins(v.adjacency, mu, bins, 1, (split % bins, heavy))] if split % bins else parts
-    step = {Sampling.POISSON: _step_of_run, Sampling.FIXED: _step_fixed}.get(v.sampling, _step_drawn)
-    return [step(v, at, count) for at, count in ((mu / (1 - q).sqrt(), split), (mu, whole)) if count]
+    return [_step(v, at, count) for at, count in ((mu / (1 - q).sqrt(), split), (mu, whole)) if count]
 
 
 def _all_composed(v: RunInputs) -> list[Part]:
     if v.sampling == Sampling.BALLS_IN_BINS:
         return _balls_in_bins(v)
-    if v.sampling == Sampling.WITH_REPLACEMENT:
-        return _with_replacement(v)
-    return [(_step_of_run if v.sampling == Sampling.POISSON else _step_fixed)(v, 1 / v.noise_multiplier, v.steps)]
+    return [_step(v, 1 / v.noise_multiplier, v.steps)]
 
 
 def _of_one_size(v: RunInputs) -> bool:
@@ -331,8 +331,11 @@ def _drawn(v: RunInputs, c: arb) -> Uses:
     return Uses(1, fmpq(int(v.batch_size), int(v.records)), c)
 
 
-def _step_of_run(v: RunInputs, mu: arb, steps: int) -> Part:
-    return _step_poisson(v.adjacency, _rate(v), mu, steps)
+def _step(v: RunInputs, mu: arb, steps: int) -> Part:
+    """Return ``steps`` steps on independent batches."""
+    if v.sampling == Sampling.POISSON:
+        return _step_poisson(v.adjacency, _rate(v), mu, steps)
+    return (_step_fixed if v.sampling == Sampling.FIXED else _step_drawn)(v, mu, steps)
 
 
 def _apart(v: RunInputs, past: str | None = None) -> int:

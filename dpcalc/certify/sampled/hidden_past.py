@@ -96,17 +96,22 @@ class Uses(NamedTuple):
 
 
 class Shifts:
-    """Increasing shifts mu_i with probabilities p_i; the first mu_i is 0."""
+    """Increasing shifts mu_i with probabilities p_i; the first mu_i is 0.
 
-    def __init__(self, parts: list[tuple[arb, arb]]) -> None:
-        self.parts = parts
+    Attributes:
+        parts: the shifts.
+        lost: the probability of a shift that is larger than all of them.
+    """
+
+    def __init__(self, parts: list[tuple[arb, arb]], lost: arb) -> None:
+        self.parts, self.lost = parts, lost
         doubles = [(float(mu.mid()), float(mass.mid())) for mu, mass in parts]
         self._lines = [(m, math.log(p) - 0.5 * m * m) for m, p in doubles if p > 0.0]
 
     @classmethod
     def of(cls, law: list[tuple[float, arb]], use: arb, start: arb, wide: arb | None, unit: arb) -> Shifts:
         """Return the shifts of a law of uses: ``start`` plus ``use`` per use, at most ``wide``, all times ``unit``."""
-        law = sorted(law, key=lambda each: each[0])
+        *law, (_, lost) = law
         tail, rare = 1.0, law[-1][0]
         for value, mass in law:
             tail -= max(0.0, float(mass.mid()))
@@ -129,7 +134,7 @@ class Shifts:
                 parts[-1] = (parts[-1][0], parts[-1][1] + mass)
             else:
                 parts.append((mu, mass))
-        return cls(parts)
+        return cls(parts, lost.upper().max(arb(0)))
 
     def told(self) -> Part:
         """Return the part of a public shift."""
@@ -138,13 +143,13 @@ class Shifts:
             return sum((mass * hockey_stick(z, mu) for mu, mass in self.parts[1:]), arb(0))
 
         loss = Loss(at_zero=self.parts[0][1], told=tuple((mass, mu) for mu, mass in self.parts[1:]))
-        return Part(curve, 1, loss=loss)
+        return Part(curve, 1, loss=loss, laws=len(self.parts))
 
     def secret(self) -> Part:
         """Return the part of a secret shift against no shift."""
         mixture = self._mixture(1)
         loss = None if mixture is None else Loss((Piece(mixture, ALONE),))
-        return Part(self._forward, 1, other=self._backward, loss=loss)
+        return Part(self._forward, 1, other=self._backward, loss=loss, laws=len(self.parts))
 
     def mirrored(self) -> Part:
         """Return the part of a secret shift against its mirror image."""
@@ -157,7 +162,7 @@ class Shifts:
 
         mixture, mirror = self._mixture(1), self._mixture(-1)
         loss = None if mixture is None or mirror is None else Loss((Piece(mixture, mirror),))
-        return Part(curve, 1, loss=loss)
+        return Part(curve, 1, loss=loss, laws=len(self.parts))
 
     def _mixture(self, sign: int) -> Mixture | None:
         """Return the law of one side; None if it has no mass at 0, as its moments then have no bounds."""

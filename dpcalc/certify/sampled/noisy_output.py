@@ -2,9 +2,9 @@
 
 The curves of a step on b records drawn one by one with replacement from n records, one of which differs.
 
-It is drawn j times with probability w_j = C(b, j) n^-j (1-1/n)^(b-j); beyond some j the remaining weight counts as
-j = b. A curve is a sum of Gaussian profiles. It is a bound for every way to split what both laws have at 0. The split
-used here follows the half-line beyond c; c and the shares are doubles and need not be exact.
+It is drawn j times with probability w_j = C(b, j) n^-j (1-1/n)^(b-j); rare j are left out and count as a failure. A
+curve is a sum of Gaussian profiles. It is a bound for every way to split what both laws have at 0. The split used here
+follows the half-line beyond c; c and the shares are doubles and need not be exact.
 """
 
 from __future__ import annotations
@@ -26,8 +26,10 @@ from dpcalc.certify.numerics.balls import (
     log_delta,
     power,
     square,
+    upper_tail,
 )
 from dpcalc.certify.numerics.composition import Curve
+from dpcalc.certify.numerics.moments import ALONE, Loss, Mixture, Piece
 from dpcalc.certify.runs.matching import hockey_stick
 from dpcalc.certify.runs.run import RunInputs
 from dpcalc.certify.table import defines
@@ -204,24 +206,42 @@ class Draws:
 
     Args:
         draws, records: b >= 1 and n >= 2.
+        log_rare: ln of a probability; numbers that together are less likely are left out.
 
     Attributes:
         none: w_0.
         some: (j, w_j) for j >= 1.
+        lost: the probability of the numbers that are left out.
     """
 
-    def __init__(self, draws: int, records: int) -> None:
-        mean = draws / records
-        self.none = weight = arb(fmpq(records - 1, records)) ** draws
+    def __init__(self, draws: int, records: int, log_rare: float = _LOG_REST) -> None:
+        rate = arb(fmpq(1, records))
+        self.none = weight = (1 - rate) ** draws
         self.some: list[tuple[int, arb]] = []
+        self.lost = 1 - weight
         for j in range(1, draws + 1):
             weight = weight * fmpq(draws - j + 1, j * (records - 1))
             self.some.append((j, weight))
-            if j < draws and j + 1 > mean and (j + 1) * (1.0 + math.log(mean / (j + 1))) < _LOG_REST:
-                # P(Bin >= i) <= (e mean/i)^i for i > mean.
-                self.some.append((draws, (arb(1).exp() * fmpq(draws, records * (j + 1))) ** (j + 1)))
+            self.lost = rate.beta_lower(arb(j + 1), arb(draws - j), regularized=1) if j < draws else arb(0)
+            if self.lost < arb(log_rare).exp():
                 break
         self._logs = [float(w.log()) for _, w in self.some]
+
+    def loss_removed(self, gap: arb) -> Loss:
+        """Return the loss of (sum_j w_j N(j gap), N(0))."""
+        return Loss((Piece(self._mixture(gap), ALONE),))
+
+    def loss_either(self, gap: arb) -> Loss:
+        """Return the loss of its profile in both orders; the mass that is left out is missing from N(0) too."""
+        m, whole = self._mixture(gap), 1 - self.lost
+        start = m.where(whole)
+        above = self.none * upper_tail(start) + sum((w * upper_tail(start - j * gap) for j, w in self.some), arb(0))
+        alone = Mixture(((whole, arb(0)),))
+        pieces = Piece(m, alone, start), Piece(alone, m, start, rises=False)
+        return Loss(pieces, whole - above - whole * upper_tail(start))
+
+    def _mixture(self, gap: arb) -> Mixture:
+        return Mixture(((self.none, arb(0)), *((w, j * gap) for j, w in self.some)))
 
     def removed(self, mu: arb) -> Curve:
         """Return the profile of (sum_j w_j N(2j mu), N(0)): N(0) is split among the terms."""
