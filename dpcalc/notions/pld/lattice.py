@@ -401,10 +401,12 @@ def add_means(laws: list[TiltedLaw], places: Integers, shares: Array, counts: Ar
     for row, law in zip(weights, laws, strict=True):
         row[law.first - first :][: len(law.weights)] = law.weights
     scales = np.array([law.log_scale for law in laws])
-    scaled = shares * np.exp(scales - scales.max())[places]
+    logs = np.where(shares > 0.0, scales[places], -np.inf)
+    most = logs.max(axis=1)  # of each mean by itself: those of others may be far apart
+    scaled = shares * np.exp(logs - most[:, None])
     totals = scaled.sum(axis=1)
     scaled /= totals[:, None]
-    log_scale = float((counts * (np.log(totals) + scales.max())).sum())
+    log_scale = float((counts * (np.log(totals) + most)).sum())
 
     def added(of: list[float]) -> float:
         """Return the sum over all losses of the largest value among the laws of their mean, rounded up."""

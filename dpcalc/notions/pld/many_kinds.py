@@ -60,7 +60,9 @@ class ManyKinds:
         members = [c.refined(tilt) for c in members]
         variance = sum(c.cumulants(tilt)[2] for c in members)
         wanted = _FINENESS * math.sqrt(variance / sum(c.copies for c in members))
-        step = 2.0 ** math.floor(math.log2(max(wanted, _WIDTH * math.sqrt(variance) / _MOST_POINTS)))
+        lows, highs = zip(*(c.window(tilt) for c in members), strict=True)
+        least = max(_WIDTH * math.sqrt(variance), 2.0 * (max(highs) - min(lows))) / _MOST_POINTS
+        step = 2.0 ** math.floor(math.log2(max(wanted, least)))
         laws = [c._replace(copies=copies).on_lattice(tilt, step, _FINENESS) for c in members]
         finite = add_means(laws, self.places, self.shares, self.counts).finite_curve()
         masses = np.exp(np.array([c.loss.log_infinity_mass for c in members]))
