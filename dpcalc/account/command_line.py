@@ -15,7 +15,7 @@ from dpcalc.files.place import clipped
 _FLAG = re.compile("--?[A-Za-z]")  # a negative number is a value
 _COMMENT = re.compile(r"(^|\s)#.*$", re.MULTILINE)
 _NUMBER = re.compile(r"[+-]?[\d.]+([eE][+-]?\d+)?")
-_OF_SEVERAL = re.compile(r"\(\)\s*\{|^#SBATCH\s+(--array|-a)|^#PBS\s+-[Jt]\s+\d|^#\$\s+-t\s", re.MULTILINE)
+_OF_SEVERAL = re.compile(r"\(\)\s*\{|^#SBATCH\b.*\s(--array|-a)\b|^#PBS\s+-[Jt]\s+\d|^#\$\s+-t\s", re.MULTILINE)
 """A function of the shell, and an array of jobs."""
 _OF_ELSEWHERE = re.compile(r"\$([@*]|\{?\w*(ARG|OPT|FLAG|EXTRA|PARAM)\w*(\[[@*]\])?\}?)", re.IGNORECASE)
 """Variables that hold more flags."""
@@ -70,15 +70,15 @@ def _flags(text: Scalar, words: list[str]) -> Table:
     for place, word in enumerate(words, 1):
         if _FLAG.match(word):
             name, sign, value = word.removeprefix("--").partition("=")
-            own = list(itertools.takewhile(lambda word: not _FLAG.match(word), words[place:]))
-            more = itertools.takewhile(_NUMBER.fullmatch, own[1:])  # several numbers are several runs
-            value = value if sign else " ".join([*own[:1], *more]) or "true"
+            first, second = [*words[place : place + 2], "-x", "-x"][:2]
+            first = "true" if _FLAG.match(first) else f"{first} {second}" if _NUMBER.fullmatch(second) else first
+            value = value if sign else first  # two numbers are two runs
             if name in fields:
                 raise SpecError(f"{text.place}: {clipped(word)} is given twice", "leave out one of them")
             fields[name] = Field(text.place, Scalar(text.place, value))
     facts = set(filter(None, map(meaning, fields)))
-    if facts and (more := next(filter(_OF_ELSEWHERE.fullmatch, words), None)):
-        raise SpecError(f"{text.place}: the command has more flags in {clipped(more)}", "write them out")
+    if facts and (hidden := next(filter(_OF_ELSEWHERE.fullmatch, words), None)):
+        raise SpecError(f"{text.place}: the command has more flags in {clipped(hidden)}", "write them out")
     if facts and "devices" not in facts and (launchers := set(_LAUNCHERS) & set(words)):
         fields["devices"] = Field(text.place, Scalar(text.place, " and ".join(sorted(launchers))))
     return Table(text.place, fields)

@@ -227,16 +227,23 @@ _OF_CLIENTS = {"records": "clients", "batch_size": "clients_per_round", "steps":
 def _rename_clients(stated: Stated) -> None:
     """Translate federated learning: a client is a record, and a round is a step, if whole updates are clipped."""
     told = {ours: theirs for ours, theirs in _OF_CLIENTS.items() if stated.get(theirs) is not None}
-    typed = [name for name, said in stated.facts.items() if said.origin.startswith("--")]
-    own = {*_OF_CLIENTS, "epochs", "accumulation"} & stated.facts.keys() - set(typed)  # of the training of a client
+    own = {
+        name
+        for name in (*_OF_CLIENTS, "epochs", "accumulation")
+        if name in stated.facts and not stated.facts[name].origin.startswith("--")
+    }  # of a client's training
     why = "are the updates of whole clients clipped and noisy (user), or the gradients of their records (record)?"
     unclear = told and (own or "batch_size" not in told)
     if not told or (stated.need("clip_per", why) if unclear else stated.get("clip_per")) == "record":
         return
     stated.facts = {name: said for name, said in stated.facts.items() if name not in own}
-    for ours, theirs in told.items():
-        refuse((ours in stated.facts, f"{ours} and {theirs} are both given", f"give {theirs} alone"))
-        stated.facts[ours] = stated.facts[theirs]
+    refuse(
+        *(
+            (ours in stated.facts, f"{ours} and {told[ours]} are both given", f"give {told[ours]} alone")
+            for ours in told
+        )
+    )
+    stated.facts |= {ours: stated.facts[theirs] for ours, theirs in told.items()}
     stated.facts["max_records_per_user"] = Said(1, "a client is drawn as a whole", "1")
     stated.remarks.append("a record is a client here, and its whole update must be clipped to the clipping norm")
 

@@ -18,7 +18,7 @@ from dpcalc.model.quantities import Sampling
 
 TRUE, FALSE = ("true", "yes", "on"), ("false", "no", "off")
 """Spellings of a switch, in lower case."""
-NOT_PRIVATE = ("nonprivate", "notprivate", "nodp", "nondp")
+NOT_PRIVATE = ("nonprivate", "notprivate", "nodp", "nondp", "nodpsgd", "nondpsgd")
 """Values that mean a run without privacy under any key, as letters alone."""
 _MOST_IN_A_LIST = 10_000
 
@@ -270,7 +270,8 @@ _DOUBTS = {
 @functools.cache
 def _named() -> dict[str, str]:
     named = {word: fact.name for fact in _ROWS for word in (fact.name, *fact.words) if word not in UNCLEAR}
-    return {f"no_{word}": "not_private" for word in ("private", *FACTS["private"].words)} | named
+    switches = ("private", *FACTS["private"].words)  # absl's flags are turned off by ``--nodpsgd``
+    return {f"{no}{word}": "not_private" for word in switches for no in ("no", "no_")} | named
 
 
 def meaning(word: str) -> str:
@@ -289,7 +290,7 @@ def doubted(word: str) -> str:
     >>> doubted("validation_split"), doubted("records"), doubted("lr")
     ('records', '', '')
     """
-    known = "" if meaning(word) or plain(word) in UNCLEAR else plain(word).removeprefix("dp_")
+    known = "" if len(word) > 60 or meaning(word) or plain(word) in UNCLEAR else plain(word).removeprefix("dp_")
     return next((name for name, pattern in _DOUBTS.items() if re.fullmatch(pattern, known)), "")
 
 

@@ -37,6 +37,8 @@ def facts_of(shown: str, node: Table) -> tuple[dict[str, Said], tuple[str, ...],
     taken: dict[int, Node] = {}  # YAML's merges repeat values
     for path, field in values(node):
         where, word = ".".join(path), "sweep" if path[0] == "parameters" and path[-1] == "values" else plain(path[-1])
+        if len(path) > 1 and meaning(path[-2]) == "private" and meaning(f"privacy_{word}"):
+            word = f"privacy_{word}"  # as in ``dp: {level: user}``
         off = isinstance(field, Scalar) and bare(field.text) in NOT_PRIVATE  # as in ``method: non_private``
         name = "not_private" if off else meaning(word) or doubted(word)
         null = isinstance(field, Scalar) and field.null and name not in ("clip", "private")  # these are off

@@ -65,12 +65,11 @@ class Stated:
     def __init__(self, run: RunFile, flags: Mapping[str, Said]) -> None:
         self.run, self.phases = run, run.phases
         self.facts = {**run.facts, **{name: self._kept(name, said) for name, said in flags.items()}}
-        own, nodes = self.facts.get("devices"), self.facts.pop("nodes", None)
-        whole = own and (own.origin.startswith("--") or own.origin.endswith(("world_size", "num_processes")))
-        if nodes is not None and nodes.text != "1" and not whole:
-            text = f"{own.text if own else '?'} on each of {nodes.text} nodes"
-            count = own.value * nodes.value if own and own.value and nodes.value else None
-            self.facts["devices"] = Said(count, own.origin if own else nodes.origin, text)
+        own, nodes = self.facts.get("devices", Said(None, "", "?")), self.facts.pop("nodes", None)
+        if nodes and nodes.text != "1" and not own.origin.endswith(("--devices", "world_size", "num_processes")):
+            count = own.value * nodes.value if own.value and nodes.value else None
+            text = f"{own.text} on each of {nodes.text} nodes"
+            self.facts["devices"] = Said(count, own.origin or nodes.origin, text)
         self.used: dict[str, Said] = {"nodes": nodes} if nodes else {}
         self.claims: list[Claim] = []
         self.coins = 1

@@ -14,7 +14,8 @@ __all__ = ["written"]
 
 
 @pytest.mark.parametrize("said", [{"disable_dp": True}, {"dp": {"value": "False"}}, {"no-dp": 1}, {"use_dp": "off"},
-                                  {"dpsgd": 0}, {"a": {"dp": True}, "b": {"enable_dp": False}}, {"no-dp-sgd": "true"},
+                                  {"dpsgd": 0}, {"a": {"dp": True}, "b": {"enable_dp": False}}, {"no-dp-sgd": 1},
+                                  {"nodpsgd": "true"},
                                   {"privacy": {"enabled": False, "clip": 1}}, {"dp.enable": False}, {"noise": "none"},
                                   {"noise_type": {"name": "off"}}, {"noise_multiplier": 0.0},
                                   {"dp": None}, {"method": "non-private"}, {"target_epsilon": "inf"},
@@ -87,6 +88,7 @@ def test_a_resumed_run_says_that_steps_before_are_not_counted(written: Written) 
         ({"target_unclipped_quantile": 0.5}, "count_noise_std"),
         ({"adaptive_clipping": {"enabled": True}}, "count_noise_std"),
         ({"user_level_dp": True}, "unit"),
+        ({"dp": {"enabled": True, "level": "user"}}, "max_records_per_user"),
         ({"batch_size": {"train": 100, "eval": 1}}, "batch_size"),
         ({"num_nodes": 2}, "devices"),
         ({"num_rounds": 5, "local_epochs": 2}, "clip_per"),
@@ -144,10 +146,18 @@ def test_values_of_merges_in_yaml_are_read_once(written: Written) -> None:
         read(written("run.yaml", f"b0: &b0 {{x: 1}}\n{bomb}\nepochs: 10"))
 
 
+def test_long_files_are_read_in_a_time_that_grows_with_their_length(written: Written) -> None:
+    """Quadratic times would be minutes."""
+    typed = "t.py --epochs 3 " + " ".join(f"-x{k} y z" for k in range(50_000))
+    for name, text in (("run.sh", typed), ("run.json", {"accum" * 100_000 + "dtype": 1})):
+        with pytest.raises(DpcalcError):
+            read(written(name, text))
+
+
 @pytest.mark.parametrize(
     ("typed", "fact"),
     [
-        ("train.py --epochs 3 6", "epochs"),
+        ("train.py --epochs 3 6 9", "epochs"),
         ("train.py --epochs 3 --gpus 1 2", "devices"),
         ("mpirun -np 4 train.py --epochs 3", "devices"),
         ("accelerate launch train.py --epochs 3", "devices"),
