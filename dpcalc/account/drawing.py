@@ -223,6 +223,9 @@ def _of_batches(stated: Stated, sampling: Sampling) -> tuple[Phases, Mapping[str
     length, size = _length(stated), _batch(stated)
     phases = _timed(stated, length)
     if sampling not in _ONE_ROUND:
+        refuse((sampling is Sampling.FIXED and stated.count("accumulation") > 1,
+                "a record may be in several of the batches of fixed size that are accumulated for a step: not covered",
+                "leave out the accumulation if a step is one draw"))  # fmt: skip
         if size is None:
             raise stated.missing("batch_size", f"with sampling {sampling} the account needs the batch size")
         return phases, {"records": records, "batch_size": size}

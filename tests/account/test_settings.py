@@ -109,12 +109,14 @@ def test_a_setting_that_may_change_a_fact_is_asked_about(written: Written, said:
     [
         ({"sample_rate": 0.05}, "less than 100 of 1010 records"),
         ({"steps_per_epoch": 20}, "fill 11 batches"),
+        ({"sampling": "fixed", "accumulation": 4, "per_device_batch_size": 25, "devices": 1, "epochs": 2},
+         "several of the batches"),
         ({"n_runs": 5}, "several runs"),
         ({"sweep": {"lr": [1, 2]}}, "several runs"),
         ({"parameters": {"lr": {"values": [1, 2]}}}, "several runs"),
         ({"use_dp": "${USE_DP}"}, "a variable"),
     ],
-)
+)  # fmt: skip
 def test_a_run_that_contradicts_itself_is_refused(written: Written, said: dict[str, Any], words: str) -> None:
     run = {"records": 1010, "batch_size": 100, "epochs": 2, "noise_multiplier": 1.1, "sampling": "poisson"}
     with pytest.raises(DpcalcError, match=words):
