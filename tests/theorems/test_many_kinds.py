@@ -10,6 +10,7 @@ import pytest
 from dpcalc.model.phases import Phases
 from dpcalc.notions import pld
 from dpcalc.notions.pld import ManyKinds, Pair
+from dpcalc.theorems.record import all_bounds
 from dpcalc.theorems.sampled import pairs
 from dpcalc.theorems.sampled.corners import at_corners
 
@@ -87,6 +88,7 @@ def test_a_step_on_a_cut_batch_may_have_a_lower_rate(adjacency: str) -> None:
             assert (np.maximum.accumulate(curves) <= np.array(most) + 1e-9).all()
             if (mu, records, order) == (0.3, 3, "forward") and adjacency in ("null-record", "replace-one"):
                 assert (np.diff(curves, axis=0) < -0.01).any()
+                assert "sample_rate" in all_bounds()["sampled.truncated"].not_monotone_in
 
 
 @pytest.mark.campaign

@@ -170,6 +170,7 @@ def poisson(run: SampledSteps) -> Composition:
     ),
     slack="the lattice of losses; the curves are met by single steps, and a composition of them by no run",
     slow=True,
+    not_monotone_in=("records", "batch_size", "sample_rate"),
 )  # fmt: skip
 def truncated(run: SampledSteps) -> Composition:
     """If the other records fill a batch, it has its largest size, and a record that is kept displaces another one.
