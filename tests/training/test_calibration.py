@@ -210,6 +210,18 @@ def test_the_fit_is_the_most_likely_one(factor: float, scale: float) -> None:
         assert math.exp(0.15) < found < factor
 
 
+@pytest.mark.parametrize("classes", [2, 3, 10])
+@pytest.mark.parametrize("factor", [0.3, 2.5, 15.0])
+def test_the_fit_finds_the_factor_of_a_softmax_of_equal_gaps(classes: int, factor: float) -> None:
+    """A class that is as far below the best as the size says, and each further one 1 below the one before it."""
+    right = []
+    for size in MIDDLES:
+        scores = np.array([0.0, *(-size - np.arange(classes - 1.0))]) / factor
+        right.append(float(1.0 / np.exp(scores).sum()))
+    counts = 1e7 * np.array([1.0 - np.array(right), right])
+    assert corrected(counts, 1.0, classes) == pytest.approx(factor, rel=0.011)
+
+
 def test_counts_of_noise_alone_leave_the_temperature_near_what_is_usual() -> None:
     rng = np.random.default_rng(7)
     found = [math.log(corrected(1e6 * rng.standard_normal((2, 3)), 1e6)) for _ in range(400)]

@@ -38,9 +38,6 @@ Two sizes cannot show how far the largest scores must move; with more, the noise
 _USUAL, _SPREAD = 0.15, 0.5
 """Mean and standard deviation of the logarithm of the correction, over data sets."""
 
-_THIRD = 0.2
-"""Subtracted from the log-odds of the best of several classes over the second, to allow for the other classes."""
-
 _MOVES = np.linspace(-2.0, 3.0, 251)
 """The logarithms of the correction that are compared."""
 
@@ -79,7 +76,7 @@ def temperature(
     counts = answers(problem, weights, how.temperature)
     noise = source.generator.standard_normal((how.sums, *counts.shape))
     noisy = np.mean([rounded_sum(counts, draw, scale) for draw in noise], axis=0)
-    return how.temperature * corrected(noisy, scale / math.sqrt(how.sums), _THIRD if problem.loss.classified else 0.0)
+    return how.temperature * corrected(noisy, scale / math.sqrt(how.sums), max(2, problem.loss.scores))
 
 
 def answers(problem: Problem, weights: Array, temperature: float) -> Array:
@@ -100,8 +97,11 @@ def answers(problem: Problem, weights: Array, temperature: float) -> Array:
     return counts.reshape(2, -1)
 
 
-def corrected(counts: Array, scale: float, less: float = 0.0) -> float:
+def corrected(counts: Array, scale: float, classes: int = 2) -> float:
     """Return the factor for the temperature of maximum posterior density, with a log-normal prior.
+
+    The scores of several classes are modelled as 1 apart from the second best on: the larger the factor, the more of
+    them compete with the best.
 
     Let m predictions have one size, each right with probability p. Then p (wrong) - (1 - p) (right) is approximately
     normal with mean 0; its variance is m p (1 - p) plus that of the noise. So counts that are mostly noise say little.
@@ -110,10 +110,12 @@ def corrected(counts: Array, scale: float, less: float = 0.0) -> float:
     Args:
         counts: of wrong and right predictions, shape (2, 3).
         scale: of the noise on each; at least 1 is assumed.
-        less: subtracted from log-odds.
+        classes: the number of classes.
     """
     wrong, right = counts
-    chance = 1.0 / (1.0 + np.exp(less - np.exp(-_MOVES)[:, np.newaxis] * _MIDDLES))
+    steep = np.exp(-_MOVES)[:, np.newaxis]
+    others = np.expm1((1 - classes) * steep) / np.expm1(-steep)
+    chance = 1.0 / (1.0 + others * np.exp(-steep * _MIDDLES))
     rest = 1.0 - chance
     squares = chance * chance + rest * rest
     answered = np.maximum((chance * right + rest * wrong) / squares, 0.0)
