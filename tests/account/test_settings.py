@@ -109,7 +109,7 @@ def test_a_setting_that_may_change_a_fact_is_asked_about(written: Written, said:
     [
         ({"sample_rate": 0.05}, "less than 100 of 1010 records"),
         ({"steps_per_epoch": 20}, "fill 11 batches"),
-        ({"sampling": "fixed", "accumulation": 4, "per_device_batch_size": 25, "devices": 1, "epochs": 2},
+        ({"sampling": "fixed", "accumulation": 4, "per_device_batch_size": 25, "devices": 1, "drop_last": True},
          "several of the batches"),
         ({"n_runs": 5}, "several runs"),
         ({"sweep": {"lr": [1, 2]}}, "several runs"),
