@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from flint import arb, ctx, fmpq
 
 from dpcalc.certify.numerics import balls, composition
-from dpcalc.certify.numerics.balls import CAP, START, ZERO, Undecided, double, infinite, log_sum, precision
+from dpcalc.certify.numerics.balls import CAP, START, ZERO, OutOfReach, Undecided, double, infinite, log_sum, precision
 from dpcalc.certify.numerics.sums import BELOW, PROVED, UNDECIDED, Enclosure, enclosed, place_of
 from dpcalc.certify.runs.run import RunInputs
 from dpcalc.errors import NotConverged
@@ -313,7 +313,12 @@ def proof_of_parts(
     with precision(START):
         for fineness in FINENESS:
             if fineness not in known:
-                known[fineness] = composition.log_delta(parts, epsilon, about, fineness)
+                try:
+                    known[fineness] = composition.log_delta(parts, epsilon, about, fineness)
+                except OutOfReach:
+                    if fineness and known[0] < 0:  # moments gave a bound, and no lattice a better one
+                        break
+                    raise
             ball = log_sum(known[fineness], failure)
             if ball <= limit():
                 return proof_by(LOG_DELTA, Enclosure(ball, START, PROVED))
