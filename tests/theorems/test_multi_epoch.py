@@ -10,6 +10,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
+import mpmath
 import pytest
 
 from dpcalc.certify.runs.run import RunInputs
@@ -303,3 +304,38 @@ def test_extreme_scales(sensitivity: float, noise_std: float) -> None:
         found += [evaluated(noisy_gd.composition, **run), evaluated(multi_epoch.descent_domain, **ever)]
         assert all(x > 0.0 for x in found), (run, loss, found)
         assert evaluated(quadratic.langevin, **run, **loss, order=2.0) >= 0.0
+
+
+def test_closed_forms_are_rounded_up_by_next_to_nothing() -> None:
+    """Squares of mu, and Renyi divergences, against fractions and 40 digits, at random numbers."""
+    for r in draws("closed forms", 40):
+        run = {
+            "records": r.randrange(2, 10**6), "steps": r.randrange(1, 10**6), "sensitivity": log_uniform(r, 1e-3, 1e3),
+            "noise_std": log_uniform(r, 1e-3, 1e3), "step_size": log_uniform(r, 1e-4, 1.0), "smoothness": 1.0,
+            "strong_convexity": log_uniform(r, 1e-4, 1.0),
+        }  # fmt: skip
+        order, descent = log_uniform(r, 1.1, 100.0), noisy_gd.Descent(**run)
+        place = {"records": run["records"], "index": 1, "batch_size": 1, "epochs": r.randrange(1, 1000)}
+        passes = multi_epoch.Passes(**place, sensitivity=run["sensitivity"], noise_std=run["noise_std"])
+        found = {
+            "mu": noisy_gd.composition(descent).mu, "passes": multi_epoch.composition(passes).mu,
+            "cyclic": multi_epoch.cyclic_rdp(passes).curve(order), "langevin": noisy_gd.langevin(descent).curve(order),
+            "refined": noisy_gd.langevin_refined(descent).curve(order),
+        }  # fmt: skip
+        for of in READINGS:
+            a, n, steps, epochs = of(order), run["records"], run["steps"], place["epochs"]
+            use = of(run["sensitivity"]) / of(run["noise_std"])
+            y = of(run["step_size"]) * of(run["strong_convexity"]) * steps
+            with mpmath.workdps(40):
+                z = mpmath.mpf(y.numerator) / y.denominator
+                share = (1 - mpmath.exp(-z / 2)) / (z / 2)
+                refined = mpmath.mpf(1) / 2 if z <= 1 else 2 * (1 - mpmath.exp((1 - z) / 2) / 2) ** 2 / z
+                shares = [Fraction(int(x * 10**35)) / 10**35 for x in (share, refined)]
+            truth = {
+                "mu": (use / n) ** 2 * steps, "passes": use**2 * epochs,
+                "cyclic": a * use**2 / 2 * (Fraction(epochs - 1, n) + Fraction(1, n)),
+                "langevin": a * (use / n) ** 2 * steps * shares[0], "refined": a * (use / n) ** 2 * steps * shares[1],
+            }  # fmt: skip
+            for name, value in truth.items():
+                square = Fraction(found[name]) ** (2 if name in ("mu", "passes") else 1)
+                assert 0 <= square / value - 1 < 2e-14, (name, run, order)

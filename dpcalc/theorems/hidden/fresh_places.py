@@ -192,7 +192,8 @@ def _numbers(trials: int, chance: float) -> list[tuple[int, float]]:
         rest = log_add_exp(rest, log_weight)
     if rest > -math.inf:
         numbers.append((trials, rest))
-    return [(number, min(1.0, math.exp(log_weight) * (1.0 + 1e-12))) for number, log_weight in numbers]
+    # Groups are rounded up by far more units than sums of logarithms and exp are off.
+    return [(number, min(1.0, math.exp(log_weight))) for number, log_weight in numbers]
 
 
 @functools.lru_cache(maxsize=32)
@@ -315,7 +316,9 @@ class SamePlaces(NamedTuple):
     def own_cost(self, k: Any, size: Any) -> Array:
         """Return the cost of uses of this size at position k."""
         if self.bare:
-            squared: Array = size * size * ((self.epochs - 1) / self.pace.steps + 1.0 / k) * (1.0 + 8.0 * UNIT)
+            squared: Array = (
+                size * size * ((self.epochs - 1) / self.pace.steps + 1.0 / k)
+            )  # below ten units of error: see `gdp`
             return squared
         costs = [cost(*self._one(k, size))]
         if math.isfinite(self.reach):
@@ -347,7 +350,7 @@ class SamePlaces(NamedTuple):
             apart = early * early / (b - a) + late * late / a
             together = (early + late) ** 2 / b
             last = np.where(early * a <= late * (b - a), apart, together)
-            squared: Array = ((self.epochs - 1) * (early + late) ** 2 / self.pace.steps + last) * (1.0 + 16.0 * UNIT)
+            squared: Array = (self.epochs - 1) * (early + late) ** 2 / self.pace.steps + last  # below ten units too
         return squared
 
     def _one(self, k: Any, size: Any, left: int | None = None) -> list[Stretch]:

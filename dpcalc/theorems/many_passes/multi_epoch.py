@@ -95,7 +95,7 @@ def cyclic_rdp(run: Passes) -> Rdp:
     """
     uses = run.uses
     share = (uses.times - 1) / uses.period + 1.0 / uses.tail
-    return Rdp(lambda order: uses.renyi(order, 0.5, share, slack=8.0))
+    return Rdp(lambda order: uses.renyi(order, 0.5, share))
 
 
 @theorem(
@@ -167,7 +167,7 @@ def composition(run: Passes) -> Gdp:
     >>> round(composition(run).mu, 12)
     1.5
     """
-    return Gdp(run.uses.mu(math.sqrt(run.epochs), slack=4.0))
+    return Gdp(run.uses.mu(math.sqrt(run.epochs)))
 
 
 # --- passes in one order ----------------------------------------------------------------------------------------------

@@ -124,7 +124,7 @@ def composition(run: Descent) -> Gdp:
     >>> round(composition(Descent(records=10, steps=100, sensitivity=1.0, noise_std=1.0)).mu, 12)
     1.0
     """
-    return Gdp(run.uses.mu(math.sqrt(run.steps), slack=4.0))
+    return Gdp(run.uses.mu(math.sqrt(run.steps)))
 
 
 @theorem(
@@ -176,8 +176,8 @@ def langevin_refined(run: Descent) -> Rdp:
 
 
 def _of_composition(run: Descent, share: float) -> Rdp:
-    """Return this share of a r^2 T, rounded up; at a share of 1/2 that is composition."""
-    return Rdp(lambda order: run.uses.renyi(order, run.steps, share, slack=24.0))
+    """Return this share of a r^2 T, rounded up; at a share of 1/2 that is composition. Shares are off by 13 units."""
+    return Rdp(lambda order: run.uses.renyi(order, run.steps, share))
 
 
 def saturation(z: float) -> float:

@@ -163,7 +163,10 @@ def pooled(stretches: tuple[Stretch, ...]) -> tuple[Stretch, ...]:
 
 
 def gdp(ratio: float, squared: Array) -> Array:
-    """Return ratio sqrt(squared), rounded up, at most 1e100."""
+    """Return ratio sqrt(squared), rounded up, at most 1e100.
+
+    Of the 16 units of roundoff three are for what is done here: ``squared`` may be off by 24.
+    """
     with np.errstate(over="ignore"):
         mu: Array = np.minimum(ratio * np.sqrt(squared) * (1.0 + 16.0 * UNIT), 1e100)
     return mu
@@ -238,12 +241,15 @@ class Uses(NamedTuple):
     tail: int
     times: int
 
-    def mu(self, *shares: float, slack: float) -> float:
-        """Return r times the product of the shares, rounded up."""
+    def mu(self, *shares: float, slack: float = 0.0) -> float:
+        """Return r times the product of the shares, rounded up; shares may be off by one unit of roundoff each."""
         return quotient_up((self.sensitivity, *shares), (self.size, self.noise_std), slack)
 
-    def renyi(self, order: float, *shares: float, over: tuple[float, ...] = (), slack: float) -> float:
-        """Return a r^2 times the product of the shares, divided by that of ``over``, rounded up."""
+    def renyi(self, order: float, *shares: float, over: tuple[float, ...] = (), slack: float = 0.0) -> float:
+        """Return a r^2 times the product of the shares, divided by that of ``over``, rounded up.
+
+        Of 4 units of roundoff a factor, two are for its reading and its product: shares together may be off by 18.
+        """
         moved, noise = self.sensitivity, self.noise_std
         return quotient_up((order, moved, moved, *shares), (self.size, self.size, noise, noise, *over), slack)
 
