@@ -149,7 +149,7 @@ def uses_of_periods(period: int, factor: float, count: int) -> Law:
     if count == 0:
         return Law(np.zeros(1), np.ones(1))
     size = -(-period // _EXACT)
-    values = factor ** np.arange(0, period, size, dtype=float) if factor > 0.0 else np.append(1.0, np.zeros(period - 1))
+    values = factor ** np.arange(0, period, size, dtype=float)
     values = values if factor in (0.0, 1.0) else values * (1.0 + 4.0 * UNIT)
     points = distinct(values)
     masses = np.full(len(values), up(min(size, period) / period))

@@ -131,7 +131,7 @@ _CHANGES: dict[str, Unmet] = {
             "leave out --max-batch-size if no batch is cut",
         ),
         (
-            "uses", "speaks of one step of an epoch, and here a record is in several",
+            "uses", "does not cover records with a given number of uses in every epoch",
             "use --sampling balls-in-bins, or leave out --uses",
         ),
     )

@@ -9,7 +9,7 @@ from flint import arb
 from dpcalc.certify.numerics import balls
 from dpcalc.certify.numerics import sums as certified
 from dpcalc.certify.runs.divergence import log_integral
-from dpcalc.numerics import sums
+from dpcalc.numerics import discounted_sums, sums
 from tests.oracles import adaptive, ball, call, draws, exact, log_uniform, not_below, tight, whole
 
 
@@ -108,3 +108,12 @@ def test_integral_of_hockey_sticks() -> None:
         what = call(sums.log_integral_hockey_sticks_up, e=e, r=ratio, upper=upper)
         not_below(found, value, what)
         tight(found, value, what, 1e-11, 1e-11)
+
+
+@pytest.mark.parametrize("factor", [0.0, 1e-300, 0.5])
+def test_a_use_at_any_of_many_places_has_the_masses_of_a_law(factor: float) -> None:
+    law = discounted_sums.uses_of_periods(10**6, factor, 1)
+    assert len(law.values) == len(law.masses) <= 2**14
+    assert 1.0 <= float(law.masses.sum()) + law.rest < 1.001
+    assert law.values[-1] >= 1.0
+    assert 1e-6 <= law.masses[-1] < 1e-4

@@ -1,5 +1,6 @@
 """What is not private passes no gate unless the case accepts it by name; what a strict check demands; baselines."""
 
+import functools
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -368,6 +369,26 @@ def test_a_weaker_question_fails(write: Write, before: str, after: str, quantity
 )
 def test_the_same_or_a_stronger_question_passes(write: Write, after: str) -> None:
     assert against(write, f"a: {{{BASE}}}", after, "--certify", "--strict")[0] == 0
+
+
+SAMPLED = "command: dp-sgd, records: 1000, batch_size: 50, epochs: 2, sampling: balls-in-bins, delta: 1e-5, uses: 2"
+
+
+@pytest.mark.parametrize(
+    ("after", "code"),
+    [
+        ("noise_multiplier: 2.2, clip: 0.5, assert: epsilon <= 9", 0),  # a run with more noise
+        ("noise_multiplier: 2.2, clip: 1, uses: 1, assert: epsilon <= 9", 1),  # a record in fewer steps
+        ("noise_multiplier: 1.2, clip: 1, assert: epsilon <= 9", 0),  # the gate decides
+        ("noise_multiplier: 0.4, clip: 1, assert: epsilon <= 9", 1),
+    ],
+)
+def test_another_noise_multiplier_or_clip_is_another_run(write: Write, after: str, code: int) -> None:
+    same = ", ".join(line for line in SAMPLED.split(", ") if line.split(":")[0] not in after)
+    cases = (f"{SAMPLED}, noise_multiplier: 2, clip: 1, assert: epsilon <= 9", f"{same}, {after}")
+    plain = functools.partial(write, head="dpcalc: recipe/1\ncases:\n")
+    before, now = (f"a: {{{case}}}" for case in cases)
+    assert against(plain, before, now)[0] == code
 
 
 @pytest.mark.parametrize("kind", [*TELLING, "plain"])

@@ -56,14 +56,16 @@ class Snapshot(NamedTuple):
 _DESCRIBES = (
     "records", "dimension", "noise_std", "laplace_scale", "langevin_std", "schedule_factor", "step_size", "batch_size",
     "epochs", "steps", "start", "requests", "clean_steps", "c1", "c2", "decay_exponent", "regularisation", "schedule",
+    "noise_multiplier", "clip", "sample_rate", "max_batch_size", "mechanism", "bands", "momentum", "decay", "cool_down",
+    "scaling",
 )  # fmt: skip
 """Inputs that describe the run: with other values, the same question is about another run."""
 
-_WEAKER_UP = ("delta", "epsilon", "strong_convexity")
+_WEAKER_UP = ("delta", "epsilon", "strong_convexity", "separation")
 _WEAKER_DOWN = (
     "lipschitz", "smoothness", "diameter", "radius", "feature_bound", "label_bound", "displacement", "holder_constant",
     "gradient_at_zero", "loss_at_zero", "shift", "contraction", "start_distance", "gradient_norm",
-    "epoch_epsilon", "epoch_delta", "group_size",
+    "epoch_epsilon", "epoch_delta", "group_size", "uses", "participations",
 )  # fmt: skip
 """Budgets and promises on the loss that ask for less, or promise more, when they increase, or when they decrease."""
 

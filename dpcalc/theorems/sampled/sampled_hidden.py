@@ -396,7 +396,7 @@ class HiddenEpochs(Setting):
         return shuffled_epochs.RandomOrders(
             records=self.records, batch_size=self.batch_size, last_batch=LastBatch.NOMINAL, epochs=self.steps // bins,
             sensitivity=moved(self.adjacency) * clip,
-            noise_std=down(self.noise_multiplier * clip / min(self.batch_size, self.records), 4.0),
+            noise_std=down(self.noise_multiplier * clip / self.batch_size, 4.0),
             step_size=self.step_size, smoothness=max(self.smoothness, self.regularisation),
             strong_convexity=self.regularisation, diameter=math.inf if self.clip is None else self.diameter,
         )  # fmt: skip
