@@ -197,5 +197,5 @@ def _same(one: Any, other: Any) -> bool:
     if isinstance(one, float):
         return not math.isfinite(one) and bool(one == other)
     if isinstance(one, (list, tuple)):
-        return len(one) == len(other) and all(map(_same, one, other))
-    return one is None or (isinstance(one, (int, str)) and bool(one == other))
+        return isinstance(other, (list, tuple)) and len(one) == len(other) and all(map(_same, one, other))
+    return other is None if one is None else isinstance(one, (int, str)) and bool(one == other)

@@ -12,7 +12,7 @@ from dpcalc.certify.many_passes import passes
 from dpcalc.certify.numerics.balls import log_delta as log_gaussian
 from dpcalc.certify.numerics.balls import precision
 from dpcalc.certify.numerics.composition import Part, log_delta
-from dpcalc.certify.reading import readings_of
+from dpcalc.certify.reading import _same, readings_of
 from dpcalc.certify.runs.matching import hockey_stick
 from dpcalc.certify.runs.run import RunInputs
 from dpcalc.certify.table import definitions
@@ -216,3 +216,8 @@ def test_readings_of_other_numbers_share_nothing() -> None:
             with precision(128):
                 definitions()["noisy_sgd.composition"].formula(reading.inputs())
         assert (doubles.upper_bounds() is decimals.upper_bounds()) is same
+
+
+def test_nothing_is_only_the_same_as_nothing() -> None:
+    assert _same(None, None)
+    assert not any(_same(None, other) or _same(other, None) for other in (0, "a", math.inf, (), (1,)))
