@@ -208,10 +208,19 @@ def project_of(folder: str) -> str:
 
 def _nearest(folder: str) -> str | None:
     while (above := os.path.dirname(folder)) != folder:
-        if any(os.path.exists(os.path.join(folder, marker)) for marker in _MARKERS) and _may_be_a_project(folder):
+        if any(_is_marked(folder, marker) for marker in _MARKERS) and _may_be_a_project(folder):
             return folder
         folder = above
     return None  # the root of a file system contains everything
+
+
+def _is_marked(folder: str, marker: str) -> bool:
+    """Return whether a folder has this marker, and not one that another user planted where everybody may write."""
+    try:
+        owner = os.lstat(os.path.join(folder, marker)).st_uid
+    except OSError:
+        return False
+    return owner in (0, getattr(os, "getuid", int)(), os.stat(folder).st_uid)  # on Windows all are 0
 
 
 def _may_be_a_project(folder: str) -> bool:

@@ -224,6 +224,20 @@ def test_a_folder_that_everybody_writes_to_is_no_project(tmp_path: Path) -> None
     assert project_of(str(tmp_path / "shared" / "work")) == str(tmp_path / "shared" / "work")
 
 
+def test_a_marker_that_another_user_planted_makes_no_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "shared" / "work").mkdir(parents=True)
+    (tmp_path / "shared" / "pyproject.toml").touch()
+    status, owner = os.lstat, os.getuid() + 1
+
+    def planted(path: Any, **how: Any) -> os.stat_result:
+        found = status(path, **how)
+        return os.stat_result([*found[:4], owner, *found[5:]]) if str(path).endswith(".toml") else found
+
+    assert project_of(str(tmp_path / "shared" / "work")) == str(tmp_path / "shared")
+    monkeypatch.setattr(os, "lstat", planted)
+    assert project_of(str(tmp_path / "shared" / "work")) == str(tmp_path / "shared" / "work")
+
+
 # --- what is shown ----------------------------------------------------------------------------------------------------
 
 LEAKS = {
