@@ -110,6 +110,12 @@ def test_without_delta_the_walk_of_one_number_is_the_binomial_tail(correct: int)
     assert one_run.walk_p_value([correct], [12], 40, 0.8, 0.0) == pytest.approx(alone, rel=1e-11)
 
 
+def test_what_delta_adds_to_a_walk_is_rounded_up() -> None:
+    found = one_run.walk_p_value([4000], [4000], 4000, 4.6, 0.0125)
+    with mp.workprec(200):
+        assert found >= mp.mpf(0.0125) * 4000 / (1 + mp.exp(mp.mpf(4.6)))
+
+
 def test_no_choice_looks_at_who_is_in() -> None:
     """With scores that are all equal, and the file in order, half of the guesses are right."""
     same = Scores("equal", np.zeros(600), np.zeros(400), True)

@@ -106,7 +106,8 @@ def walk_p_value(correct: Sequence[int], guesses: Sequence[int], canaries: int, 
         law[as_rare] = 0.0
     # A sum of positive terms errs by one unit of roundoff per term, a mass by about 64 units of its logarithm.
     error = UNIT * (8.0 * guesses[-1] + 4096.0)
-    return min(1.0, reached * (1.0 + error) + up((1.0 - chance) * canaries * delta, 8.0))
+    wrong = 1.0 / (1.0 + math.exp(epsilon))  # 1 - chance would be rounded down
+    return min(1.0, reached * (1.0 + error) + up(wrong * canaries * delta, 8.0))
 
 
 def walk_epsilon_lower(
