@@ -122,6 +122,20 @@ def test_the_interval_of_a_share_is_that_of_clopper_and_pearson_rounded_outwards
     assert metrics._accuracy(30, 60, Fraction(1, 1000))[1] == (0.0, 1.0)
 
 
+def test_intervals_miss_with_a_probability_of_at_most_a_twentieth(monkeypatch: pytest.MonkeyPatch) -> None:
+    misses = []
+    margin = metrics.discrete_laplace.margin
+    monkeypatch.setattr(metrics.discrete_laplace, "margin", lambda a, p: misses.append(Fraction(p)) or margin(a, p))
+    for bound in ("lower", "upper"):
+        monkeypatch.setattr(metrics.clopper_pearson, bound, lambda k, n, p: misses.append(Fraction(p)))
+    metrics._accuracy(30, 60, Fraction(1, 2))
+    alone, count, low, high = misses
+    assert Fraction(499, 10**4) < count + low + high <= Fraction(1, 20)
+    assert Fraction(499, 10**4) < alone <= Fraction(1, 20)
+    metrics._errors([30, 20], 60, Fraction(1, 2), 1.0)
+    assert Fraction(499, 10**4) < 2 * misses[-1] <= Fraction(1, 20)
+
+
 def test_what_cannot_be_released_is_refused() -> None:
     for epsilon in (0.0, -1.0, 1e-9, math.inf, math.nan, 1e9):
         with pytest.raises(SpecError, match="epsilon is"):

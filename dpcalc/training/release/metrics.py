@@ -209,6 +209,7 @@ def _norm(w: Array) -> float:
 
 
 CONFIDENCE = 0.95
+_FAILURE = down(0.05)  # the rest; 1.0 - CONFIDENCE would be more
 LEVELS = 1 << 20
 """The grid of errors: each is rounded down to a multiple of its bound over this number."""
 _LEAST, _MOST = 1e-6, 1e3
@@ -474,19 +475,18 @@ def _accuracy(noisy: int, records: int, rate: Fraction) -> tuple[Interval, tuple
     The second takes half of the failure probability for an interval of the count, and half for the intervals of Clopper
     and Pearson at its ends.
     """
-    failure = 1.0 - CONFIDENCE
     count = min(max(noisy, 0), records)
-    margin, wide = (discrete_laplace.margin(rate, share) for share in (failure, 0.5 * failure))
+    margin, wide = (discrete_laplace.margin(rate, share) for share in (_FAILURE, 0.5 * _FAILURE))
     low, high = max(0, noisy - margin), min(records, noisy + margin)
     least, most = (min(max(end, 0), records) for end in (noisy - wide, noisy + wide))
     interval = Interval(count / records, min(low, records) / records, max(high, 0) / records)
-    share = down(0.25 * failure, 4.0)
+    share = 0.25 * _FAILURE
     return interval, (clopper_pearson.lower(least, records, share), clopper_pearson.upper(most, records, share))
 
 
 def _errors(noisy: list[int], records: int, rate: Fraction, bound: float) -> dict[str, Interval]:
     """Return the root mean square and the mean of errors clipped to the bound; both intervals hold together."""
-    margin = discrete_laplace.margin(rate, 0.5 * (1.0 - CONFIDENCE))
+    margin = discrete_laplace.margin(rate, 0.5 * _FAILURE)
 
     def share(total: int) -> float:
         return min(max(total / records / LEVELS, 0.0), 1.0)
