@@ -71,6 +71,7 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
     changed = (
         {"weights": [1.0]}, {"weights": [[1.0], [2.0]]}, {"weights": ["nan", 1.0]}, {"columns": [1, 2]},
         {"target": None}, {"positive": 1}, {"low": None}, {"low": [9e9, 9e9]}, {"high": [1.0]}, {"target_range": [1.0]},
+        {"target_range": [2.0, 1.0]}, {"target_range": [1.0, 1.0]}, {"target_range": ["-inf", 1.0]},
         {"bound": 0.0}, {"bound": "inf"}, {"norm": 3}, {"intercept": None}, {"intercept": "inf"}, {"loss": []},
         {"privacy": "all of it"}, {"negative": 1}, {"released": [[0.1, -2.0]]}, {"released": []},
         {"released": [0.1, -2.0, 0.25]}, {"released": [["nan", 0.0, 0.0], [0.1, -2.0, 0.25]]},

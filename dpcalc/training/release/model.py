@@ -312,7 +312,7 @@ def _consistent(model: Model) -> bool:
         and _has_weights(model)
         and _is_centred_or_not(model)
         and all(_is_vector(vector, len(model.columns)) for vector in mapped)
-        and bool(np.isfinite(model.target_range or 0.0).all())
+        and (model.target_range is None or -math.inf < model.target_range[0] < model.target_range[1] < math.inf)
         and (model.low is None or model.high is None or bool((model.low < model.high).all()))
         and all(isinstance(word, str) for word in words)
         and 0.0 < model.bound < math.inf
