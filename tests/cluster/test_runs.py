@@ -137,6 +137,7 @@ def test_what_cannot_travel_is_refused(value: Any) -> None:
     [
         '{"class": "os:system", "fields": "true"}',
         '{"class": "dpcalc.errors:debugging", "fields": {}}',
+        '{"class": "dpcalc.training.run.remote:Executor", "fields": {}}',
         '{"array": "", "kind": "|O8", "shape": [0]}',
     ],
 )

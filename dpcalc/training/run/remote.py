@@ -102,7 +102,7 @@ def _value(tree: Any) -> Any:
     if not module.startswith(_OURS):
         raise SpecError("a record of another package came")
     kind = getattr(importlib.import_module(module), name)
-    if not isinstance(kind, type):
+    if not isinstance(kind, type) or kind.__module__ != module:  # not a class that the module imports
         raise SpecError("something came that is no record")
     return kind(**{key: _value(one) for key, one in fields.items()}) if isinstance(fields, dict) else kind(fields)
 
