@@ -29,7 +29,7 @@ from dpcalc.training.run.rounding import Rounding
 from dpcalc.training.tune import fit as tuned
 from dpcalc.training.tune import run_count
 from dpcalc.training.tune.fit import score_of
-from dpcalc.training.tune.guarantee import envelope, executed
+from dpcalc.training.tune.guarantee import costliest, envelope, executed
 
 CANCER = "example:breast-cancer"
 TUNE = {"clip": [0.05, 0.1, 0.3], "travel": [10, 30]}
@@ -169,6 +169,14 @@ def test_what_rounding_costs_one_run_is_counted_in_its_profile() -> None:
 
         curve = executed(lambda e, p=p, q=q: math.log(hockey(p, q, e) + 1e-300), Rounding(miss))
         assert hockey(*moved, epsilon) <= math.exp(curve(epsilon)) * (1.0 + 1e-12)
+
+
+def test_the_costliest_rounding_costs_as_much_as_each() -> None:
+    each = [Rounding(1e-9, shift=(1e-3, 1e-18)), Rounding(1e-8, shift=(1e-4, 1e-7))]
+    for epsilon in (0.0, 1.0):
+        cost = costliest(each).cost(epsilon)
+        for one in each:
+            assert all(cost[k] >= one.cost(epsilon)[k] for k in range(3))
 
 
 # --- how it is drawn --------------------------------------------------------------------------------------------------

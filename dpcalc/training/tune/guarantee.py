@@ -115,12 +115,7 @@ def _with_spare(
     else:
         raise Infeasible("no noise was found with which the best of so many runs keeps the budget", reached=row.value)
     stated = up(row.value + added, 2.0) if added else row.value
-    roundings = [one.rounding for one in made]
-    # A rounding that costs at least as much as each of these; its grid is that of the first.
-    rounding = roundings[0]._replace(
-        miss=max(one.miss for one in roundings), log_factor=max(one.log_factor for one in roundings),
-        tail=max(one.tail for one in roundings), shift=max(one.shift for one in roundings),
-    )  # fmt: skip
+    rounding = costliest([one.rounding for one in made])
     if not _room(part, tuning, rounding, stated, log_delta, question.safe_log_delta):
         return None
     rounded = {
@@ -264,6 +259,15 @@ def _room(
         return False
     curve = executed(part.privacy_profile(), rounding)
     return tuned_log_delta(curve, tuning, growth(curve, tuning), epsilon) <= log_most
+
+
+def costliest(roundings: Sequence[Rounding]) -> Rounding:
+    """Return a rounding that costs at least as much as each of these; its grid is that of the first."""
+    log_factors, tails = zip(*(one.shift for one in roundings), strict=True)
+    return roundings[0]._replace(
+        miss=max(one.miss for one in roundings), log_factor=max(one.log_factor for one in roundings),
+        tail=max(one.tail for one in roundings), shift=(max(log_factors), max(tails)),
+    )  # fmt: skip
 
 
 def executed(curve: Curve, rounding: Rounding) -> Curve:
