@@ -1,9 +1,12 @@
 """Searches: a guess, good or bad, changes no answer, and few evaluations find one."""
 
 import math
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from dpcalc.engine.solving.budget import _nudged
 from dpcalc.engine.solving.search import CLOSE, Direction, by_secants, extreme_integer, near, roughly
 from dpcalc.errors import Infeasible
 
@@ -133,3 +136,14 @@ def test_a_large_number_is_found_exactly_from_a_guess_by_few_evaluations(solutio
     guess = by_secants(excess, round(0.9 * solution), 1, 10**15, 5.0, within=CLOSE)
     assert extreme_integer(excess, LESS, 1, 10**15, guess) == solution
     assert len(asked) < 60
+
+
+def test_a_value_that_stays_above_the_budget_is_no_answer() -> None:
+    def problem(epsilon: float) -> Any:
+        guarantee = SimpleNamespace(epsilon=lambda log_delta: SimpleNamespace(value=epsilon))
+        bound = SimpleNamespace(slow=False, lower=False)
+        return SimpleNamespace(bound=bound, exact=False, direction=MORE, guarantee_at=lambda value: guarantee)
+
+    assert _nudged(problem(1.0), 3.0, 1.0, -10.0)[0] == 3.0
+    with pytest.raises(Infeasible):
+        _nudged(problem(1.1), 3.0, 1.0, -10.0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from dpcalc.engine.evaluate import (
@@ -16,21 +16,18 @@ from dpcalc.engine.evaluate import (
 )
 from dpcalc.engine.solving.problem import Problem
 from dpcalc.engine.solving.search import (
-    CLOSE,
     by_rough_secants,
-    by_secants,
     extreme,
-    extreme_integer,
     near,
-    roughly,
     unbounded,
 )
+from dpcalc.engine.solving.whole import search_whole
 from dpcalc.errors import DpcalcError, Infeasible, NotApplicable, SpecError
 from dpcalc.model.algorithm import Length, Order
 from dpcalc.model.draft import NOISE_SCALES
 from dpcalc.model.loss_class import two_over
 from dpcalc.model.numbers import shown_apart
-from dpcalc.model.quantities import Kind, Noise, Sampling
+from dpcalc.model.quantities import Kind, Noise
 from dpcalc.model.question import Question
 from dpcalc.model.run import Run
 from dpcalc.notions.guarantee import Composition, Guarantee, Profile
@@ -40,21 +37,13 @@ from dpcalc.numerics.roots import least
 from dpcalc.report import Result
 from dpcalc.theorems.record import Theorem
 
-Excess = Callable[[float], float]
-"""By how much a value of the unknown misses the budget; <= 0 where it meets it."""
-
-_NEAR = 0.02  # an excess of ln delta at which a guess is good enough
 _FAR = 50.0  # secants are useless from an excess this large
 _OFF, _HALVINGS = 2.0, 4  # an excess that needs a better guess, and the halvings of a factor of 2, to 1.04
-_MANY = 256  # the search for an integer below this takes few evaluations
 _STEEPEST = 16.0  # a relative step in the unknown rarely changes epsilon by more than 16 times as much
 _STEEP = 100.0  # the search does not distinguish larger excesses of ln delta
 NUDGES = 24
 _SMALLEST, _STRIDE = 1e-12, 8.0  # the smallest epsilon that is tried, and the ratio of the first ones
 _ROUNDED = 5e-7  # pairs built for one delta are smooth in the run only to about this relative width
-_OF_THE_RECORDS = {"index": 0, "window": 1}
-"""Position -> by how much its largest value is below the number of records."""
-
 _LIMITED_BY_CURVATURE = frozenset({"step_size", "strong_convexity"})
 
 
@@ -136,6 +125,9 @@ def _nudged(problem: Problem, value: float, epsilon: float, log_delta: float) ->
 
     A sum of many terms is monotone only up to rounding, so the value found may just miss the budget. Slow bounds are
     not evaluated after steps that are too short to make up for the missing epsilon.
+
+    Raises:
+        Infeasible: there is none.
     """
     step = UNIT * (FINE if problem.bound.slow else 4.0) * (1.0 if problem.direction.more_is_private else -1.0)
     achieved = problem.guarantee_at(value)
@@ -150,6 +142,8 @@ def _nudged(problem: Problem, value: float, epsilon: float, log_delta: float) ->
             continue
         achieved = problem.guarantee_at(value)
         reached = achieved.epsilon(log_delta)
+    if reached.value > epsilon and not (problem.exact or problem.bound.lower):
+        raise Infeasible("no value was found that meets the budget", epsilon=reached.value)
     return value, achieved, reached
 
 
@@ -272,7 +266,7 @@ def search(problem: Problem) -> float:
     direction, unknown = problem.direction, problem.unknown
     guess = _guess(problem)
     if direction.integer:
-        return _search_whole(problem)
+        return search_whole(problem, guess, _rough(problem))
     if guess is not None:
         guess = _by_normal_laws(problem, min(max(guess, direction.low), direction.high))
         better = functools.partial(_better_guess, problem, guess)
@@ -342,59 +336,6 @@ def _width(problem: Problem, guess: float) -> float | None:
     return _ROUNDED if isinstance(guarantee, Composition) and callable(guarantee.parts) else None
 
 
-def _search_whole(problem: Problem) -> int:
-    run, direction = problem.run, problem.direction
-    low, high = int(direction.low), int(direction.high)
-    values = _choices(problem)
-    if values is not None:
-        return _search_among(values, problem)
-    if problem.unknown in _OF_THE_RECORDS:
-        high = _records_of(problem) - _OF_THE_RECORDS[problem.unknown]
-    elif run.typed("index"):
-        low = run.index or low
-    likely, excess = _guess(problem), problem.excess
-    if _is_out_of_reach(problem, high):
-        raise Infeasible(f"not even {high} meets the budget", reached=high)
-    if likely is None:
-        guess = _whole_guess(problem, low, high)
-    else:
-        guess = round(min(likely, high))
-        if (rough := _rough(problem)) is not None and max(low, _MANY) < guess < high:
-            excess = functools.cache(_about(problem))
-            guess = _nearer(rough, excess, guess, low, high)
-    return extreme_integer(excess, direction, low, high, guess)
-
-
-def _whole_guess(problem: Problem, low: int, high: int) -> int | None:
-    """Return an approximate solution for a costly bound, by few or cheap evaluations; None where there is no guess."""
-    if problem.bound.gives is not Composition:
-        return roughly(problem.excess, max(low, 1), high, 0.0) if problem.bound.slow else None
-    epsilon, log_delta = problem.budget
-
-    def rough(value: int) -> float:
-        return problem.guarantee_at(value).likely_excess(epsilon, log_delta) if epsilon > 0.0 else math.nan
-
-    guess = roughly(rough, max(low, 1), high, _NEAR)
-    if guess is None or not low < guess < high:
-        return guess
-    further = min(high, guess + max(1, guess // 16))
-    return by_secants(problem.excess, guess, low, high, (rough(further) - rough(guess)) / math.log(further / guess))
-
-
-def _nearer(rough: Excess, excess: Excess, guess: int, low: int, high: int) -> int:
-    """Return a better guess of a large integer, by secants on coarse lattices and then on fine ones."""
-    rough, further = functools.cache(rough), min(high, guess + guess // 64)
-    slope = (rough(further) - rough(guess)) / math.log(further / guess)
-    guess = by_secants(rough, guess, low, high, slope, within=1e-4)
-    return by_secants(excess, guess, low, high, slope, within=CLOSE)
-
-
-def _about(problem: Problem) -> Excess:
-    """Return the excess for a search that is near its end, where coarse lattices cannot decide and are skipped."""
-    epsilon, log_delta = problem.budget
-    return lambda value: problem.guarantee_at(value).excess(epsilon, log_delta)
-
-
 def _rough(problem: Problem) -> Callable[[float], float] | None:
     """Return the approximate excess of a composition, from a coarse lattice; None where epsilon is 0."""
     epsilon, log_delta = problem.budget
@@ -405,63 +346,6 @@ def _rough(problem: Problem) -> Callable[[float], float] | None:
         return problem.guarantee_at(value).rough_excess(epsilon, log_delta)
 
     return rough
-
-
-def _is_out_of_reach(problem: Problem, high: int) -> bool:
-    """Return whether even the highest value misses the budget, to spare a costly bound the search.
-
-    False where the bound does not apply at that value: a smaller one may do.
-    """
-    if not (problem.direction.more_is_private and problem.bound.slow) or problem.bound.gives is Composition:
-        return False
-    try:
-        return problem.excess(high) > 0.0
-    except DpcalcError:
-        return False
-
-
-def _records_of(problem: Problem) -> int:
-    records = problem.run.records
-    if records is None:
-        raise SpecError(f"solving for {problem.unknown} needs the number of records", "give --records")
-    return records
-
-
-def _search_among(values: Sequence[int], problem: Problem) -> int:
-    try:
-        return values[extreme_integer(lambda at: problem.excess(values[at]), problem.direction, 0, len(values) - 1)]
-    except Infeasible as error:
-        raise Infeasible(error.message, reached=None if error.reached is None else values[int(error.reached)]) from None
-
-
-def _choices(problem: Problem) -> Sequence[int] | None:
-    """Return the values to try, or None for all integers; they leave no short batch, pass or group."""
-    choose = _CHOICES.get(problem.unknown)
-    return None if choose is None else choose(problem)
-
-
-def _whole_epochs(problem: Problem) -> Sequence[int] | None:
-    run = problem.run
-    return _divisors(int(run.steps or 1)) if run.algorithm.correlated and run.typed("steps") else None
-
-
-def _whole_bands(problem: Problem) -> Sequence[int]:
-    run = problem.run
-    whole = run.separation if run.sampling is Sampling.BALLS_IN_BINS else None
-    return _divisors(whole) if whole else range(1, int(run.steps or 1) + 1)
-
-
-_CHOICES: dict[str, Callable[[Problem], Sequence[int] | None]] = {
-    "batch_size": lambda problem: _divisors(_records_of(problem)),
-    "epochs": _whole_epochs,
-    "bands": _whole_bands,
-}
-
-
-def _divisors(number: int) -> list[int]:
-    """Return the divisors up to a million, and their cofactors."""
-    small = [d for d in range(1, min(math.isqrt(number), 10**6) + 1) if number % d == 0]
-    return sorted({*small, *(number // d for d in small)})
 
 
 def _better_guess(problem: Problem, guess: float, excess: float) -> float:
