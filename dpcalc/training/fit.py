@@ -60,7 +60,7 @@ def _shared(task: Task) -> Task:
 
     Raises:
         MissingParameter: there is no epsilon to split.
-        SpecError: the noise is given, so there is nothing to split.
+        SpecError: the noise is given, so there is nothing to split, or nothing is left for the model.
     """
     epsilon, share = task.question.epsilon, share_of(task.setup.evaluate_share)
     noisy = next((name for name in (*NOISE_SCALES, "noise_multiplier") if task.given.get(name) is not None), None)
@@ -70,6 +70,8 @@ def _shared(task: Task) -> Task:
         raise SpecError(f"a share of epsilon is asked for, and {noisy} is given", f"leave out --{noisy}, or the share")
     measured = float(f"{share * epsilon:.4g}")
     rest = float(f"{epsilon - measured:.12g}")
+    if not rest > 0.0:
+        raise SpecError("the share of epsilon, in four digits, leaves none for the model", "give a smaller share")
     if Fraction(repr(measured)) + Fraction(repr(rest)) > Fraction(repr(epsilon)):
         rest = down(rest, 1e5)  # by more than half a unit of the twelfth digit, so that the sum is at most epsilon
     question = task.question._replace(epsilon=rest)

@@ -50,6 +50,11 @@ def test_the_two_epsilons_never_exceed_the_budget(epsilon: float, share: Any) ->
     assert measured + rest == pytest.approx(epsilon, rel=1e-9)
 
 
+def test_a_share_that_leaves_the_model_nothing_is_refused() -> None:
+    with pytest.raises(dpcalc.SpecError, match="leaves none for the model"):
+        dpcalc.train(**GIVEN, epsilon=1, evaluate_share=0.99999)
+
+
 def test_the_accuracy_is_that_of_the_model_where_noise_is_small(tmp_path: Path) -> None:
     path = tmp_path / "m.json"
     case = dpcalc.train(**GIVEN, epsilon=30, evaluate_share=0.5, output=str(path)).cases[0]
