@@ -73,6 +73,8 @@ def test_weights_are_over_the_largest_and_rounded_down() -> None:
     less, most = weights_of("balanced", shares_of("0.98,0.02", 2), 2)
     root, _ = weights_of("sqrt", shares_of("0.98,0.02", 2), 2)
     assert (most, less, root) == pytest.approx((1.0, 1 / 49, 1 / 7), abs=2e-6)
+    with pytest.raises(SpecError, match="shares of the classes"):
+        weights_of("balanced", shares_of("1e-320,1", 2), 2)
     assert weights_of("balanced", shares_of("50,40,10", 3), 3) == pytest.approx((0.2, 0.25, 1.0), abs=2e-6)
 
 

@@ -38,7 +38,7 @@ def shares_of(typed: Any, count: int) -> tuple[float, ...]:
     total = math.fsum(shares)
     whole = all(share == math.floor(share) for share in shares)
     fits = whole or abs(total - 1.0) <= _ROUNDED * count + 1e-9
-    if len(shares) != count or not max(shares) <= _MOST or not fits:
+    if len(shares) != count or not 1.0 / _MOST <= min(shares) <= max(shares) <= _MOST or not fits:
         summing = "" if fits or not shares else f", and sum to {total:g}"
         example = ",".join(["0.9"] + [f"{0.1 / (count - 1):.2g}"] * (count - 1))
         raise SpecError(
