@@ -2350,7 +2350,8 @@ def to_sklearn(
         model: path of a file that `train` wrote.
 
     Raises:
-        SpecError: the file is no model, or scikit-learn is not installed.
+        SpecError: the file is no model, or one whose predictions follow weights of classes while its probabilities do
+            not; or scikit-learn is not installed.
     """
 
 def ledger(

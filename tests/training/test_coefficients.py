@@ -119,6 +119,17 @@ def test_scikit_learn_predicts_the_same(model: Any, tmp_path: Path) -> None:
         assert pipeline.decision_function(rows) == pytest.approx(found["score"])
 
 
+@pytest.mark.parametrize("model", [MODEL._replace(class_weights=(0.1, 1.0)), SOFTMAX])
+def test_scikit_learn_has_no_model_of_two_intercepts(model: Any, tmp_path: Path) -> None:
+    pytest.importorskip("sklearn")
+    path, weights = str(tmp_path / "m.json"), model.class_weights or (1.0, 0.5, 0.25)
+    save(model._replace(class_weights=weights), path)
+    with pytest.raises(dpcalc.SpecError, match="one intercept for both"):
+        dpcalc.to_sklearn(path)
+    save(model._replace(class_weights=(1.0,) * len(weights)), path)
+    dpcalc.to_sklearn(path)
+
+
 @pytest.mark.parametrize("wrong", [-1.0, 0.0, "x", True, [1.0]])
 def test_a_file_with_another_noise_is_refused(wrong: Any, tmp_path: Path) -> None:
     path = tmp_path / "m.json"

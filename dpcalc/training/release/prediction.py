@@ -105,8 +105,14 @@ class Predictor(NamedTuple):
         """Return the model as a fitted pipeline of scikit-learn: rows to features, and a linear model of these.
 
         Raises:
-            SpecError: scikit-learn is not installed.
+            SpecError: predictions follow weights of classes and probabilities do not; or scikit-learn is not installed.
         """
+        if self.probable and np.any(self._shift):
+            raise SpecError(
+                "predictions of the model follow its weights of classes, probabilities do not, and a linear model of "
+                "scikit-learn has one intercept for both",
+                "use dpcalc.predict",
+            )
         try:
             from sklearn.linear_model import LinearRegression, LogisticRegression
             from sklearn.pipeline import make_pipeline
