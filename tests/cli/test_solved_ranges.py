@@ -29,6 +29,20 @@ def test_a_step_size_is_enough_up_to_where_steps_contract_least(capsys: pytest.C
     assert best(capsys, f"{asked}2")["value"] > 3.0
 
 
+@pytest.mark.parametrize("batches", ["full", pytest.param("shuffle --batch-size 100", marks=pytest.mark.campaign)])
+def test_a_regulariser_of_clipped_gradients_is_curvature_too(batches: str, capsys: pytest.CaptureFixture[str]) -> None:
+    line = (
+        f"dp-sgd --sampling {batches} --adjacency zero-out --epochs 1000 --noise-multiplier 5 --release last "
+        "--loss logistic --feature-bound 1 --regularisation 0.1 --clip 1 -n 100 -d 1e-5"
+    )
+    holds = best(capsys, f"{line} -e 4 --solve step-size")["holds"]
+    assert holds["end"] == "2/(smoothness + regularisation)"
+    assert holds["to"] == pytest.approx(2.0 / 0.45)
+    for step_size in (holds["from"], 1.0, holds["to"]):
+        assert best(capsys, f"{line} --eta {step_size!r}")["value"] <= 4.0 + 1e-9
+    assert best(capsys, f"{line} --eta 5.7")["value"] > 4.0
+
+
 @pytest.mark.parametrize(
     ("line", "sentence"),
     [

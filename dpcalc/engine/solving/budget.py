@@ -193,14 +193,14 @@ def range_of(problem: Problem, value: float) -> dict[str, Any]:
     """
     if (alone := _ALONE.get(problem.unknown)) and alone(problem.run):
         return {"holds": {"from": value, "to": value}}
-    smoothness, convexity = problem.run.smoothness, problem.run.strong_convexity
-    if problem.unknown not in _LIMITED_BY_CURVATURE or not smoothness:
+    if problem.unknown not in _LIMITED_BY_CURVATURE or not problem.run.smoothness:
         return {}
     if problem.unknown == "strong_convexity":
-        return {"holds": {"from": value, "to": smoothness, "end": "smoothness"}}
-    convexity = max(convexity or 0.0, 0.0)
-    name = "2/(smoothness + strong_convexity)" if convexity else "2/smoothness"
-    return {"holds": {"from": value, "to": max(value, two_over(smoothness, convexity)), "end": name}}
+        return {"holds": {"from": value, "to": problem.run.smoothness, "end": "smoothness"}}
+    smoothness, least = _curvatures(problem.run)
+    of = "strong_convexity" if problem.run.strong_convexity else "regularisation"
+    name = f"2/(smoothness + {of})" if least else "2/smoothness"
+    return {"holds": {"from": value, "to": max(value, two_over(smoothness, least)), "end": name}}
 
 
 _ALONE: dict[str, Callable[[Run], bool]] = {
@@ -410,8 +410,13 @@ def start_of(problem: Problem) -> float:
 
 def _longest(problem: Problem) -> float:
     """Return the largest value worth trying: the smoothness, or the step size beyond which steps contract less."""
-    beta = problem.run.smoothness or 0.0
     if problem.unknown == "strong_convexity":
-        return beta or 1.0
-    curvature = beta + max(problem.run.strong_convexity or 0.0, 0.0)
+        return problem.run.smoothness or 1.0
+    curvature = sum(_curvatures(problem.run))
     return 2.0 / curvature * (1.0 - 4.0 * UNIT) if curvature else problem.direction.high
+
+
+def _curvatures(run: Run) -> tuple[float, float]:
+    """Return the largest and the least curvature of the losses; a regulariser of clipped gradients adds to both."""
+    least = max(run.strong_convexity or 0.0, run.regularisation or 0.0)
+    return max(run.smoothness or 0.0, least), least
