@@ -248,8 +248,9 @@ UNCLEAR = {
 """Ambiguous words -> the reason."""
 
 _DOUBTS = {
-    "records": r"(train|val|valid|validation|dev|test|train_test|data|dataset|subset|holdout)_(split|size|fraction|"
-    r"frac|ratio|share|percent\w*)|split_ratio|holdout|sub_?sample|max_(train_)?samples",
+    "records": r"((train_)?(val|valid|validation|test)|train|dev|data|dataset|subset|holdout)_(split|size|fraction|"
+    r"frac|ratio|share|percent\w*|samples|examples|records)|splits?_(train|val|valid|validation|test|ratio)|frac|fraction|"
+    r"holdout|sub_?sample|max_(train_)?samples|(n|num)_(val|valid|validation|test|dev)(_\w+)?",
     "batch_size": r"(virtual|mini|real|actual|target)_?batch_?size|batch_(multiplier|split)|bs",
     "accumulation": r"(?!eval)\w*accum\w*(?<!dtype)|(\w+_)?acc_(steps|iters?|grad\w*)|\w*grad_acc\w*",
     "steps": r"((n|num)_?)?(critic|d|dis|disc|discriminator)_(steps|iters?|updates)|(n|num)_?(critic|dis|disc)",
@@ -257,6 +258,7 @@ _DOUBTS = {
     "max_records_per_user": r"((n|num)_)?((data|dataset|sample|record|example)_)?(repeats?|copies|duplicates)|"
     r"(repeat|duplication|oversampl\w*)_factor",
     "noise_multiplier": r"noise_cohort_size",
+    "releases_per_batch": r"(updates|steps|iters)_per_(batch|step|iter\w*)|((n|num)_)?inner_(steps|epochs|iters)",
     "layer_noise_multipliers": r"clip_per_layer|per_layer(_clip\w*)?|layer_?wise_clip\w*",
     "count_noise_std": r"target_(un)?clip\w*_(quantile|rate|fraction)|(target|clip\w*)_quantile",
     "unit": r"(user|client|author|patient|person|group|document)_level(_(dp|privacy))?",

@@ -25,7 +25,7 @@ _ITSELF = (
 )  # fmt: skip
 """Keys that say what the key above them means: ``privacy: {enabled: false}`` is ``privacy: false``."""
 _COMMANDS = ("command", "cmd", "entrypoint")
-_IDLE = re.compile(r"|none|null|false|no|off|train|-?[01](\.0*)?|0?\.0+", re.IGNORECASE)
+_IDLE = re.compile(r"|none|null|false|no|off|train|test|val|validation|-?[01](\.0*)?|0?\.0+", re.IGNORECASE)
 """Values with which a doubtful key changes nothing."""
 
 
@@ -37,14 +37,19 @@ def facts_of(shown: str, node: Table) -> tuple[dict[str, Said], tuple[str, ...],
     taken: dict[int, Node] = {}  # YAML's merges repeat values
     for path, field in values(node):
         where, word = ".".join(path), "sweep" if path[0] == "parameters" and path[-1] == "values" else plain(path[-1])
-        if len(path) > 1 and meaning(path[-2]) == "private" and meaning(f"privacy_{word}"):
-            word = f"privacy_{word}"  # as in ``dp: {level: user}``
+        section = plain(path[-2]) if len(path) > 1 else ""
+        ways = [f"{section}_{word}", f"privacy_{word}" if meaning(section) == "private" else ""]
+        alone = not section or meaning(word) or doubted(word)
+        joined = (
+            "" if alone else next((way for way in ways if meaning(way) or doubted(way)), "")
+        )  # ``dp: {level: user}``
+        sections, word = path[: -2 if joined else -1], joined or word
         off = isinstance(field, Scalar) and bare(field.text) in NOT_PRIVATE  # as in ``method: non_private``
         name = "not_private" if off else meaning(word) or doubted(word)
         null = isinstance(field, Scalar) and field.null and name not in ("clip", "private")  # these are off
         if null or path[-1] == HISTORY or id(field) in taken:
             continue
-        if name and not any(_ELSEWHERE.fullmatch(part.lower()) for part in path[:-1]):
+        if name and not any(_ELSEWHERE.fullmatch(part.lower()) for part in sections):
             taken[id(field)] = field
             said = _said(name, f"{shown}: {where}", field, doubtful=not meaning(word))
             facts[name] = said if name not in facts else _both(name, facts[name], said)

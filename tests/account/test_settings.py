@@ -44,6 +44,7 @@ def test_a_run_without_privacy_is_refused(written: Written, said: dict[str, Any]
         ({"noise": {"type": "laplace", "scale": 1}}, "only Gaussian noise"),
         ({"optimizer": {"name": "DP-FTRL", "lr": 1}}, "correlated"),
         ({"noise_scheduler": {"gamma": 0.9}}, "step to step"),
+        ({"noise": {"decay": 0.9}}, "step to step"),
         ({"dp_noise_decay_rate": 0.99}, "step to step"),
         ({"min_noise_multiplier": 0.5}, "step to step"),
         ({"batch_size_growth": 2}, "step to step"),
@@ -76,6 +77,11 @@ def test_a_resumed_run_says_that_steps_before_are_not_counted(written: Written) 
     [
         ({"validation_split": 0.1}, "records"),
         ({"train_split": "train[:90%]"}, "records"),
+        ({"validation": {"split": 0.1}}, "records"),
+        ({"data": {"splits": {"train": 0.8, "val": 0.2}}}, "records"),
+        ({"num_val": 100}, "records"),
+        ({"inner_steps": 4}, "releases_per_batch"),
+        ({"noise": {"multiplier": 0.5}}, "noise_multiplier"),
         ({"virtual_batch_size": 512}, "batch_size"),
         ({"grad_accumulate_batches": 4}, "accumulation"),
         ({"accumulate_grad_batches": {"0": 8, "4": 4}}, "accumulation"),
@@ -97,7 +103,8 @@ def test_a_resumed_run_says_that_steps_before_are_not_counted(written: Written) 
 )  # fmt: skip
 def test_a_setting_that_may_change_a_fact_is_asked_about(written: Written, said: dict[str, Any], fact: str) -> None:
     run = {"dataset_size": 1000, "batch_size": 100, "epochs": 2, "noise_multiplier": 1.1, "sampling": "poisson"}
-    idle = {"val_split": 0, "n_critic": 1, "n_train": 1000, "dataset_size": 1100, "test_size": 100, "oversample": False}
+    idle = {"val_split": 0, "n_critic": 1, "n_train": 1000, "dataset_size": 1100, "test_size": 100, "oversample": False,
+            "test": {"split": "test", "batch_size": 7}}  # fmt: skip
     assert read(written("run.json", run | idle)).phases == (P(1.1, 0.1, 20),)
     with pytest.raises(Missing) as raised:
         read(written("run.json", run | said))
