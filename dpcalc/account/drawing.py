@@ -39,10 +39,10 @@ def phases_of(stated: Stated, sampling: Sampling) -> tuple[Phases, Mapping[str, 
 
 def _refuse_another_history(stated: Stated) -> None:
     """Refuse a history of fewer steps, or of more noise, than the rest of the file says."""
-    steps, most = stated.get("steps"), sum(phase.steps for phase in stated.phases)
-    batches = loader.epoch_steps(stated.get("loader_length") or 1)
-    planned = steps or (stated.get("epochs") or 0) * batches // stated.count("accumulation")
-    z, least = stated.get("noise_multiplier"), min(phase.noise_multiplier for phase in stated.phases)
+    said = {name: fact.value for name, fact in stated.facts.items()}  # no flag may settle those that are ambiguous
+    most, batches = sum(phase.steps for phase in stated.phases), loader.epoch_steps(stated.get("loader_length") or 1)
+    planned = said.get("steps") or (said.get("epochs") or 0) * batches // stated.count("accumulation")
+    z, least = said.get("noise_multiplier"), min(phase.noise_multiplier for phase in stated.phases)
     refuse(
         (planned > most, f"by the file the run has {planned:g} steps, but the history has {most}",
          "add the steps before the run was resumed; leave the others out if it stopped early"),

@@ -140,6 +140,7 @@ def test_a_history_of_less_than_the_rest_of_the_file_is_refused(
 ) -> None:
     run = SNIPPET | {"sampler": sampler}
     assert read(written("run.json", run | {"epochs": 30, "global_step": 60, "noise_multiplier": 2})).steps == 60
+    assert read(written("run.json", run | {"global_step": 60, "max_steps": 90})).steps == 60
     with pytest.raises(SpecError, match=words):
         read(written("run.json", run | said))
 
