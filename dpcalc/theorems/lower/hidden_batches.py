@@ -109,7 +109,7 @@ def hidden_batches(run: HiddenRun) -> Profile:
     caution=NO_GUARANTEE,
     slack="uses are rounded down to a lattice",
     slow=True,
-    not_monotone_in=("records", "batch_size", "steps", "step_size", "epochs"),
+    not_monotone_in=("records", "batch_size", "steps", "step_size", "epochs", "strong_convexity"),
 )  # fmt: skip
 def curved(run: Setting) -> Profile:
     """Every step forgets a share of the earlier ones, no more than the least curvature requires.
