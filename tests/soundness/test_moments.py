@@ -107,6 +107,26 @@ def test_two_steps(name: str, exchanged: bool) -> None:
         assert float(delta) == pytest.approx(two_steps(loss, 0.4), rel=1e-6)
 
 
+def test_hardly_any_mass_at_zero() -> None:
+    """The integral of n q^-s, against quadrature with 40 digits: its ball holds it and is small."""
+    t = 5.0
+    weights, c = ((arb(10) ** -60, 0.0), (arb("0.6"), 0.125), (arb("0.4"), 0.5)), 20.0
+    with mpmath.workdps(40):
+        masses = ((mpmath.mpf(10) ** -60, 0.0), (mpmath.mpf("0.6"), 0.125), (mpmath.mpf("0.4"), 0.5))
+
+        def integrand(y: mpmath.mpf) -> mpmath.mpc:
+            q = mpmath.fsum(w * mpmath.exp(a * y - mpmath.mpf(a) ** 2 / 2) for w, a in masses)
+            return mpmath.npdf(y) * mpmath.exp(-mpmath.mpc(c, t) * mpmath.log(q))
+
+        truth = mpmath.quad(integrand, [*range(-40, 22, 2)])
+    with precision(192):
+        below = Mixture(tuple((weight, arb(shift)) for weight, shift in weights))
+        found = Loss((Piece(moments.ALONE, below, rises=False),)).moments(arb(c)).at(arb(t))
+        for part, exact in ((found.real, truth.real), (found.imag, truth.imag)):
+            assert abs(part - arb(mpmath.nstr(exact, 38))) < abs(found) * arb(10) ** -18
+            assert part.overlaps(arb(mpmath.nstr(exact, 38)))
+
+
 def test_no_term_where_errors_are_not_bounded() -> None:
     """Of noise ten thousand times the clipping norm the terms would go on beyond the largest t."""
     with precision(128):

@@ -281,3 +281,18 @@ def test_shuffled_batches_are_proved_and_a_lower_value_is_not(batch_size: int, e
 def test_a_label_says_that_clipped_gradients_are_of_a_convex_loss(sampling: str) -> None:
     id = "sampled.hidden" if sampling == "poisson" else f"sampled.hidden_{sampling}"
     assert any("convex and smooth loss" in each for each in all_bounds()[id].assumes)
+
+
+def test_a_secret_shift_that_may_be_none_has_tails_as_small_as_they_are() -> None:
+    """Half of the time there is no shift, whose term would be the error of a root."""
+    shifts = hidden_past.Shifts([(arb(0), arb(0.5)), (arb(1), arb(0.5))], arb(0))
+    p, mirrored = 0.5 * (density(0.0) + density(1.0)), 0.5 * (density(0.0) + density(-1.0))
+    with precision(128):
+        for curve, p_of, q_of in (
+            (shifts.secret().curve, p, density(0.0)), (shifts.secret().back, density(0.0), p),
+            (shifts.mirrored().curve, p, mirrored),
+        ):  # fmt: skip
+            for z in (0.1, 0.5):
+                assert float(curve(arb(z))) == pytest.approx(integral(p_of, q_of, z), abs=1e-9)
+        assert float(shifts.secret().curve(arb(18)).log()) < -150.0
+        assert float(shifts.mirrored().curve(arb(18)).log()) < -150.0

@@ -71,6 +71,22 @@ class Mixture(NamedTuple):
         first = sum((shift * term for shift, term in others), acb(0)) / whole
         return first, sum((square(shift) * term for shift, term in others), acb(0)) / whole - first * first
 
+    def floor(self, c: float, peak: float) -> tuple[float, arb]:
+        """Return (m, f) with |ratio(x + iv)| >= f exp(-m |x|) on a way, for which n e^(peak x) ratio^-c ends early.
+
+        No argument of a term exceeds `_HEIGHT`, so its real part is at least cos(`_HEIGHT`) times its size. The term at
+        0 is real. Any number of terms gives a bound.
+        """
+        best, total = (math.inf, 0.0, arb(0)), arb(0)
+        for weight, shift in sorted(self.parts, key=lambda part: abs(float(part[1]))):
+            total += weight
+            m = abs(float(shift)) * (1.0 + 1e-9)
+            least = total * (-square(arb(m)) / 2).exp() * arb(_HEIGHT).cos() if m else total
+            if least > 0:
+                far = peak + c * m + math.sqrt((peak + c * m) ** 2 + 2.0 * (_LEFT_OUT - c * float(least.log())))
+                best = min(best, (far, m, least), key=lambda found: found[0])
+        return best[1:]
+
     def where(self, height: arb) -> arb:
         """Return a ball around the x at which the increasing ratio is ``height``: Newton's method, then a proof.
 
@@ -315,15 +331,14 @@ class _OfPieces(Moments):
         """Yield the panels of a piece's path at its height, and bound the dropped parts beyond its ends."""
         c, side, farthest = float(self.c), 1 if piece.rises else -1, piece.farthest
         height, half = arb(_HEIGHT / farthest), _HALF / farthest
-        log_least = piece.below.at_zero.log()
-        deep = 2.0 * (_LEFT_OUT - c * float(log_least))
-        peaks = [
-            max(0.0, *(sign * shift for shift in piece.above.shifts)) * (c + 1.0) * (1.0 + 1e-9) for sign in (1, -1)
-        ]
+        ahead, behind = (max(0.0, *(s * shift for shift in piece.above.shifts)) * (c + 1.0) for s in (1, -1))
+        slope, least = piece.below.floor(c, max(ahead, behind))
+        deep = 2.0 * (_LEFT_OUT - c * float(least.log()))
+        peaks = [(peak + c * slope) * (1.0 + 1e-9) for peak in (ahead, behind)]
         high, low = (arb(peak + math.sqrt(peak * peak + deep)) for peak in peaks)
         for peak, end in zip(peaks, (high, low), strict=True):
-            # n p^(c+1) is at most exp(peak^2/2) n(x - peak) there, times exp(height^2/2) at the height.
-            size = (square(arb(peak)) / 2 + square(height) / 2 - self.c * log_least).exp()
+            # n p^(c+1) q^-c is at most least^-c exp(peak^2/2) n(x - peak) there, and at a height exp(height^2/2) more
+            size = (square(arb(peak)) / 2 + square(height) / 2 - self.c * least.log()).exp()
             self.error += size * upper_tail(end - arb(peak))
         left = -low if piece.start is None else piece.start + height
         count = max(1, math.ceil(float(((high - left) / (2 * half)).mid())))

@@ -155,7 +155,7 @@ class Shifts:
         """Return the part of a secret shift against its mirror image."""
 
         def curve(z: arb) -> arb:
-            y = _root(lambda y: self._about(y) - self._about(-y), float(z))
+            y, _ = _root(lambda y: self._about(y) - self._about(-y), float(z))
             ratios = self._ratios(arb(y))
             whole = sum((mass * ratio for (_, mass), ratio in zip(self.parts, ratios, strict=True)), arb(0))
             return self._first(ratios) + whole * self._second(z.exp() / whole, self._ratios(arb(-y)))
@@ -193,7 +193,7 @@ class Shifts:
         )
 
     def _forward(self, z: arb) -> arb:
-        ratios = self._ratios(arb(_root(self._about, float(z))))
+        ratios = self._ratios(arb(_root(self._about, float(z))[0]))
         whole = sum((mass * ratio for (_, mass), ratio in zip(self.parts, ratios, strict=True)), arb(0))
         scale = z.exp() / whole
         return self._first([ratio * scale for ratio in ratios])
@@ -201,14 +201,17 @@ class Shifts:
     def _backward(self, z: arb) -> arb:
         if not 1 - z.exp() * self.parts[0][1] > 0:
             return arb(0)
-        y = _root(self._about, -float(z))
+        _, y = _root(self._about, -float(z))
         return self._second(z.exp(), self._ratios(arb(y)))
 
 
-def _root(rising: Callable[[float], float], target: float) -> float:
-    """Return approximately where an increasing function equals the target."""
+def _root(rising: Callable[[float], float], target: float) -> tuple[float, float]:
+    """Return two neighbours between which a rising function is about the target.
+
+    Either serves all curves, but only at one of them the term of no shift is 0 and not as large as their distance.
+    """
     low, high = -60.0, 60.0
     for _ in range(45):
         middle = 0.5 * (low + high)
         low, high = (middle, high) if rising(middle) < target else (low, middle)
-    return high
+    return low, high
