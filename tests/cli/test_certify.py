@@ -174,6 +174,7 @@ def test_what_else_is_certified_is_named(cli: Cli, monkeypatch: pytest.MonkeyPat
     outcome = cli(*f"shuffle {RUN} --permutation secret -d 1e-6 --certify -vv".split())
     assert outcome.code == 3
     assert "hidden_position.shuffled is not certified" in outcome.out
+    assert "name a certifiable bound (shuffle" in outcome.err
     assert "the best that is: shuffle." in outcome.out
 
 

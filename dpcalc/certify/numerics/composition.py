@@ -141,7 +141,7 @@ def _near(parts: Sequence[Part], epsilon: arb, about: float) -> arb:
 def _on_lattice(parts: Sequence[Part], epsilon: arb, about: float, fineness: int) -> arb:
     """Return an upper bound on ln delta by laws on a lattice."""
     if (most := max(part.laws for part in parts)) > _MOST_LAWS:
-        raise OutOfReach(f"the uses before the last steps have {most} likely sums, which take minutes on a lattice")
+        raise OutOfReach(f"the law of earlier uses has {most} values, and a lattice for it would take minutes")
     rare = about - 16.0
     ends = [_ends(part, rare) for part in parts]
     try:

@@ -266,7 +266,9 @@ def _say_uncertified(cases: Sequence[Case]) -> int:
         place = _place(number, cases)
         say(printable(f"error: the best guarantee{place} is not certified: {result.bound}: {why}"))
     if rows:
-        say("  hint: it is none the less proved on paper; name a certifiable bound, or leave out --certify")
+        proved = dict.fromkeys(r.bound for case in cases for r in case.results if (r.details or {}).get("certified"))
+        which = f" ({', '.join(proved)})" if proved else ""
+        say(f"  hint: it is none the less proved on paper; name a certifiable bound{which}, or leave out --certify")
     return 3 if rows else 0
 
 
