@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Mapping
 
-from dpcalc.account import loader
+from dpcalc.account import loader, long_history
 from dpcalc.account.forms import Phase
 from dpcalc.account.noise import multiplier
 from dpcalc.account.stated import Claim, Missing, Stated
@@ -411,6 +411,11 @@ def _cap(stated: Stated) -> Mapping[str, int]:
     most = stated.get("max_batch_size")
     if most is None:
         return {}
+    if not stated.run.exact:  # merged phases have the largest rate of theirs, which may hide more
+        raise NotApplicable(
+            f"no bound is known for truncated batches of over {long_history.MOST} different rates or noise multipliers",
+            "give parts of the history as files, and add them up in a ledger",
+        )
     records = int(stated.need("records", "a truncated batch depends on the number of records"))
     groups = stated.count("bands")
     if groups > 1:  # all of one size: JAX-Privacy discards left-over records

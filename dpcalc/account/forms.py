@@ -45,6 +45,7 @@ class RunFile(NamedTuple):
         phases: the phases of a history or an event.
         unused, remarks: the keys that were not used, and why.
         ordered: whether the phases are in training order.
+        exact: whether only equal phases were merged.
         in_line: whether records have fixed positions, so that adding one shifts all later ones.
     """
 
@@ -55,6 +56,7 @@ class RunFile(NamedTuple):
     unused: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
     ordered: bool = True
+    exact: bool = True
     in_line: bool = False
 
 
@@ -78,8 +80,9 @@ def read_run(path: str) -> RunFile:
     run = _of_text(shown, path, taken[0])
     if run.phases != (Phase(1.0, 1.0, 1),):
         raise SpecError(f"{shown} has a long list of triples, but no key history", "name it history")
-    kinds, ordered = _long_phases(shown, taken[1])
-    return run._replace(phases=tuple(Phase(z, rate, int(steps)) for z, rate, steps in kinds), ordered=ordered)
+    kinds, ordered, exact = _long_phases(shown, taken[1])
+    phases = tuple(Phase(z, rate, int(steps)) for z, rate, steps in kinds)
+    return run._replace(phases=phases, ordered=ordered, exact=exact)
 
 
 def _of_text(shown: str, path: str, raw: bytes) -> RunFile:

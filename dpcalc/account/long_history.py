@@ -50,10 +50,14 @@ def take_out(shown: str, raw: bytes) -> tuple[bytes, Any] | None:
 
 
 class Merged(NamedTuple):
-    """Kinds of steps: noise multipliers, rates and numbers of steps; ``ordered`` if they are in training order."""
+    """Kinds of steps: noise multipliers, rates and numbers of steps.
+
+    ``ordered`` if they are in training order, ``exact`` if only equal rows were merged.
+    """
 
     kinds: list[tuple[float, float, float]]
     ordered: bool
+    exact: bool
 
 
 def merged(rows: Any) -> Merged:
@@ -66,6 +70,7 @@ def merged(rows: Any) -> Merged:
 
     z, q, steps = rows.T
     place = _runs(z, q)
+    exact = bool(place[-1] < MOST)
     width = _FINEST
     while place[-1] >= MOST:
         cells = np.floor(np.log(z) / width), np.floor(np.log(q) / width)
@@ -73,9 +78,9 @@ def merged(rows: Any) -> Merged:
         if place[-1] >= MOST:
             kinds = np.unique(cells[0] + 1j * cells[1], return_inverse=True)[1]
             if kinds.max() < MOST:
-                return Merged(_worst(kinds, z, q, steps), ordered=False)
+                return Merged(_worst(kinds, z, q, steps), ordered=False, exact=False)
         width *= 2.0
-    return Merged(_worst(place, z, q, steps), ordered=True)
+    return Merged(_worst(place, z, q, steps), ordered=True, exact=exact)
 
 
 def _runs(one: Any, other: Any) -> Any:

@@ -4,6 +4,7 @@ import json
 import math
 import random
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -420,6 +421,15 @@ def test_a_long_history_as_python_prints_it(written: Written) -> None:
     printed = _long(row, 10_000, "{'history': [%s], 'mechanism': 'prv'}")
     run = read(written("run.txt", printed), "--sampling poisson")
     assert set(run.phases) == {P(1.5, 0.01, 10_000), P(0.9, 0.02, 20_000)}
+
+
+@pytest.mark.parametrize(("kinds", "refused"), [(9_999, False), (12_000, True)])
+def test_alike_steps_on_cut_batches_are_not_merged(written: Written, kinds: int, *, refused: bool) -> None:
+    """The largest rate of alike steps may hide more where a batch is cut."""
+    rows = [[1.0, 0.5 + 1e-9 * (k * kinds // 12_000), 1] for k in range(12_000)]
+    path = written("run.json", {"history": rows, "max_batch_size": 1, "records": 3})
+    with pytest.raises(NotApplicable, match="truncated") if refused else nullcontext():
+        assert len(read(path, "--sampling poisson --adjacency replace-one").phases) == kinds
 
 
 @pytest.mark.parametrize("smooth", [True, False])
