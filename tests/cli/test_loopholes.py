@@ -38,6 +38,13 @@ def test_a_forged_value_in_a_baseline_is_refused(tmp_path: Path, monkeypatch: py
         assert exits("check d.yaml --baseline forged.json") == 2
 
 
+def test_a_recipe_is_given_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("c.yaml").write_text("dpcalc: recipe/1\ncases:\n  c: {command: convert, mu: 1, delta: 1e-6}\n")
+    assert exits("check c.yaml --report json=base.json") == 0
+    assert exits("check c.yaml ./c.yaml --baseline base.json") == 2
+
+
 def test_an_expected_value_is_no_gate_of_a_strict_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     text = (

@@ -319,6 +319,11 @@ def test_every_report_names_the_cases_that_were_not_selected(write: Write) -> No
 # --- baselines --------------------------------------------------------------------------------------------------------
 
 BASE = "command: rdp, noise_std: 2, assert: epsilon <= 9"
+AGAINST = "a: {command: rdp, noise_std: %s}\nb: {command: rdp, noise_std: %s, assert: epsilon <= cases.a.epsilon}"
+ENTRY = (
+    "a: {command: ledger, adjacency: replace-one, entries: {x: {mu: 0.1%s}}, assert: epsilon <= 9, "
+    "records: null, lipschitz: null, smoothness: null, step_size: null}"
+)
 
 
 def against(write: Write, before: str, after: str, *more: str, capsys: Any = None) -> tuple[int, dict[str, Any]]:
@@ -342,6 +347,10 @@ def against(write: Write, before: str, after: str, *more: str, capsys: Any = Non
         (f"a: {{{BASE}}}", "a: {command: rdp, noise_std: 2, assert: mu <= 9}", ""),
         (f"a: {{{BASE}}}\nb: {{{BASE}}}", f"a: {{{BASE}}}", ""),
         (f"a: {{{BASE}}}\nb: {{{BASE}}}", f"a: {{{BASE}}}\nb: {{{BASE}, skip: later}}", ""),
+        # The text of the gate stays, and the case that it names has less noise.
+        (AGAINST % ("2", "4"), AGAINST % ("0.2", "0.4"), ""),
+        # The entry was for add-remove, and is now said to be as private under replacement.
+        (ENTRY % ", adjacency: add-remove", ENTRY % "", "chained"),
     ],
 )
 def test_a_weaker_question_fails(write: Write, before: str, after: str, quantity: str) -> None:
@@ -365,6 +374,7 @@ def test_a_weaker_question_fails(write: Write, before: str, after: str, quantity
         "a: {command: rdp, noise_std: 2.5, assert: epsilon <= 8.5}",
         "a: {command: rdp, noise_std: 2, assert: [epsilon <= 9, mu <= 9]}",
         f"a: {{{BASE}}}\nb: {{{BASE}}}",
+        "a: {command: rdp, noise_std: 2, assert: epsilon <= 890%}",
     ],
 )
 def test_the_same_or_a_stronger_question_passes(write: Write, after: str) -> None:

@@ -6,6 +6,7 @@ import functools
 import hashlib
 import itertools
 import json
+import os
 import re
 from array import array
 from bisect import bisect_left, bisect_right
@@ -13,8 +14,9 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Self
 
 from dpcalc.checked import Shard
-from dpcalc.errors import SpecError
-from dpcalc.files.place import FileError, ProjectFile
+from dpcalc.errors import SpecError, refuse
+from dpcalc.files.documents import repeated
+from dpcalc.files.place import FileError, ProjectFile, shown_path
 from dpcalc.recipes.judging.objections import check_installed
 from dpcalc.recipes.judging.policy import again
 from dpcalc.recipes.reading.matrix import MAX_CASES, MOST_CASES
@@ -40,10 +42,13 @@ def read_all(paths: Sequence[str], most: int = MAX_CASES, policy: Policy = LENIE
 
     Raises:
         Malformed: some are not recipes; its ``errors`` are those of all files.
-        SpecError: there are no files.
+        SpecError: there are no files, or one is given twice.
     """
-    if not paths:
-        raise SpecError("no recipe was given", "name at least one file")
+    twice = repeated(map(os.path.normpath, paths))  # its cases would have the names of others in every report
+    refuse(
+        (not paths, "no recipe was given", "name at least one file"),
+        (twice is not None, f"{shown_path(twice or '')} is given twice", "name each recipe once"),
+    )
     recipes, errors = list[Recipe](), list[FileError]()
     for path in paths:
         try:

@@ -15,8 +15,10 @@ from dpcalc.files.place import shown_path
 from dpcalc.model.quantities import Quantity
 from dpcalc.render.asked import Asked
 from dpcalc.render.check.inputs import (
+    MOVED,
     Key,
     Number,
+    Promise,
     Snapshot,
     Where,
     comparable,
@@ -24,6 +26,7 @@ from dpcalc.render.check.inputs import (
     inputs_of,
     loosened,
 )
+from dpcalc.render.check.verdicts import AT_MOST, parts_of
 from dpcalc.render.numbers import MAXIMISED, Digits, Side
 from dpcalc.report import SCHEMA, Report
 
@@ -31,9 +34,6 @@ MAX_CASES = 100_000
 MAX_GATES = 1000  # of a case
 MAX_TEXT = 10_000
 """The limits exceed what a check writes: a forged report must not delay the verdict or fill the reports."""
-
-MOVED = 1e-9
-"""The relative change above which a number has moved; the libraries of two machines may differ by less."""
 
 _WHOLE = "check"
 _JUDGED = (Status.PASSED, Status.FAILED)
@@ -106,12 +106,22 @@ def _numbers(cases: Iterable[Fields]) -> dict[Key, Number]:
     return numbers
 
 
-def _gates(cases: Iterable[Fields]) -> dict[Where, list[str]]:
-    """Return the texts of the gates of every judged case."""
+def _gates(cases: Iterable[Fields]) -> dict[Where, list[Promise]]:
+    """Return the gates of every judged case."""
     judged = [case for case in cases if case["check"]["status"] in _JUDGED]
     if any(len(case["assertions"]) > MAX_GATES for case in judged):
         raise ValueError(MAX_GATES)
-    return {_where(case): [_text(gate["text"]) for gate in case["assertions"]] for case in judged}
+    return {_where(case): [_promise(gate) for gate in case["assertions"]] for case in judged}
+
+
+def _promise(gate: Fields) -> Promise:
+    """Return a gate; where it names other cases, their numbers decide whether it asks for less."""
+    text, slack = _text(gate["text"]), _finite(gate["slack"])
+    _, right = parts_of(text)
+    if "cases." not in right or slack is None:
+        return Promise(text)
+    value = _finite(gate["value"]) or 0.0
+    return Promise(text, value + slack if right.startswith(AT_MOST) else value - slack)
 
 
 def _where(case: Fields) -> Where:
@@ -184,13 +194,15 @@ def _other_inputs(before: Snapshot, after: Snapshot) -> list[Change]:
     return [change for where in both for change in input_changes(where, before.inputs[where], after.inputs[where])]
 
 
-def _other_gates(old: Mapping[Where, list[str]], new: Mapping[Where, list[str]]) -> Iterator[Change]:
+def _other_gates(old: Mapping[Where, list[Promise]], new: Mapping[Where, list[Promise]]) -> Iterator[Change]:
     """Yield the gates that disappeared and new ones: a weaker gate would otherwise look unchanged."""
     for where, gates in new.items():
         was = old.get(where, gates)
-        gone, come = [g for g in was if g not in gates], [g for g in gates if g not in was]
+        weaker = loosened(was, gates)
+        before, after = ([gate.in_full if weaker else gate.text for gate in some] for some in (was, gates))
+        gone, come = [text for text in before if text not in after], [text for text in after if text not in before]
         if gone or come:
-            yield Change(*where, "", "; ".join(gone), "; ".join(come), Difference.GATES, loosened(was, gates))
+            yield Change(*where, "", "; ".join(gone), "; ".join(come), Difference.GATES, weaker)
 
 
 def _other_numbers(

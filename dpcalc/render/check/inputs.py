@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from dpcalc.checked import Change, Difference
+from dpcalc.errors import SpecError
 from dpcalc.files import Fields
 from dpcalc.model.algorithm import Source
+from dpcalc.model.numbers import parse_number
 from dpcalc.model.quantities import Quantity
+from dpcalc.render.check.verdicts import AT_LEAST, AT_MOST, parts_of
 from dpcalc.render.layout import cut
 
 MAX_TEXT = 200
+MOVED = 1e-9
+"""The relative change above which a number has moved; the libraries of two machines may differ by less."""
+
 Where = tuple[str, str]
 """File and name of a case."""
 
@@ -37,18 +42,30 @@ class Number(NamedTuple):
         return self.log_delta if self.quantity == Quantity.DELTA else self.value
 
 
+class Promise(NamedTuple):
+    """A gate; ``limit`` is what the right side of one that names other cases comes to."""
+
+    text: str
+    limit: float | None = None
+
+    @property
+    def in_full(self) -> str:
+        """The text with the limit."""
+        return self.text if self.limit is None else f"{self.text} ({self.limit!r})"
+
+
 class Snapshot(NamedTuple):
     """The parts of a report that are compared.
 
     Attributes:
         verdicts: the status of every case.
-        gates: the texts of the gates of every judged case.
+        gates: the gates of every judged case.
         inputs: the inputs of every case with an answer.
         numbers: the best results.
     """
 
     verdicts: Mapping[Where, str]
-    gates: Mapping[Where, list[str]]
+    gates: Mapping[Where, list[Promise]]
     inputs: Mapping[Where, Inputs]
     numbers: Mapping[Key, Number]
 
@@ -69,9 +86,10 @@ _WEAKER_DOWN = (
 )  # fmt: skip
 """Budgets and promises on the loss that ask for less, or promise more, when they increase, or when they decrease."""
 
-_STRONGER = {("adjacency", "null_record", "replace_one"), ("permutation", "secret", "public")}
-_YES = "yes"
-_GATE = re.compile(r"([\w-]+)\s*(<=|<|>=|>)\s*([0-9.eE+-]+)")
+_YES, _NO = "yes", "no"
+_STRONGER = {
+    ("adjacency", "null_record", "replace_one"), ("permutation", "secret", "public"), ("chained", _NO, _YES),
+}  # fmt: skip
 
 
 def inputs_of(case: Fields) -> Inputs:
@@ -90,7 +108,10 @@ def inputs_of(case: Fields) -> Inputs:
             raise TypeError(value)
         if source != Source.DERIVED:
             inputs[name] = value, source
-    for line in case.get("ledger", {}).get("entries", ()):
+    ledger = case.get("ledger", {})
+    if ledger:  # the entries are for add-remove, and each counts twice for replacement
+        inputs["chained"] = _YES if ledger.get("chained") else _NO, "argument"
+    for line in ledger.get("entries", ()):
         entry = {key: line[key] for key in ("times", "algorithm", "part", "tuning", "given") if key in line}
         inputs[f"entry {_text(line['name'])}"] = json.dumps(entry, sort_keys=True), "argument"
     best = [result for result in case["results"] if result["best"]]
@@ -100,7 +121,7 @@ def inputs_of(case: Fields) -> Inputs:
     inputs["order"] = " ".join(map(repr, orders)), "argument"
     inputs["quantity"] = " ".join(sorted({_text(result["quantity"]) for result in best})), "argument"
     inputs["accept"] = " ".join(sorted(map(_text, case["check"].get("accepted", ())))), "argument"
-    inputs["certified"] = _YES if best and all(result.get("certified") for result in best) else "no", "derived"
+    inputs["certified"] = _YES if best and all(result.get("certified") for result in best) else _NO, "derived"
     return inputs
 
 
@@ -146,21 +167,29 @@ _IS_WEAKER: dict[str, Callable[[Any, Any, str], bool | None]] = {
 """For inputs that are not numbers: whether they ask for less, from the old and the new value and its source."""
 
 
-def loosened(old: list[str], new: list[str]) -> bool:
+def loosened(old: list[Promise], new: list[Promise]) -> bool:
     """Return whether an earlier gate is not implied by a present one."""
     return any(not any(_implies(now, was) for now in new) for was in old)
 
 
-def _implies(now: str, was: str) -> bool:
+def _implies(now: Promise, was: Promise) -> bool:
     if now == was:
         return True
-    first, second = _GATE.fullmatch(now.strip()), _GATE.fullmatch(was.strip())
-    if not first or not second or first[1] != second[1] or first[2][0] != second[2][0]:
+    (name, sign, limit), (name_before, sign_before, before) = _comparison(now), _comparison(was)
+    if name != name_before or sign[:1] != sign_before[:1] or limit is None or before is None:
         return False
+    if abs(limit - before) <= (0.0 if now.limit is None else MOVED * abs(before)):
+        return sign == sign_before or "=" not in sign
+    return limit < before if sign in AT_MOST else limit > before
+
+
+def _comparison(gate: Promise) -> tuple[str, str, float | None]:
+    """Return the quantity, the sign and the limit of a gate; None if it sets no limit."""
+    name, right = parts_of(gate.text)
+    sign, _, typed = right.partition(" ")
+    if sign not in (*AT_MOST, *AT_LEAST) or gate.limit is not None:
+        return name, sign, gate.limit
     try:
-        limit, before = float(first[3]), float(second[3])
-    except ValueError:
-        return False
-    if limit == before:
-        return first[2] == second[2] or "=" not in first[2]
-    return limit < before if first[2][0] == "<" else limit > before
+        return name, sign, parse_number(typed)
+    except SpecError:
+        return name, sign, None

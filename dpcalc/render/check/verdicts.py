@@ -219,11 +219,11 @@ class Judged:
 @functools.lru_cache(maxsize=256)
 def gate_name(text: str) -> str:
     """Return the quantity in a gate's text, such as ``epsilon`` in ``epsilon <= 1``; empty if none."""
-    return _parts(text)[0].replace("-", "_")
+    return parts_of(text)[0].replace("-", "_")
 
 
 @functools.lru_cache(maxsize=256)
-def _parts(text: str) -> tuple[str, str]:
+def parts_of(text: str) -> tuple[str, str]:
     """Return the two sides of a gate's text; no name if it is not a comparison."""
     match = _GATE.fullmatch(text)
     return (match[1], f"{match[2]} {match[3]}") if match else ("", text)
@@ -231,7 +231,7 @@ def _parts(text: str) -> tuple[str, str]:
 
 def gate_limit(gate: Assertion, quantity: str) -> tuple[float, str] | None:
     """Return the upper limit that a gate sets for a quantity, and its words; None if it sets none."""
-    sign, _, limit = _parts(gate.text)[1].partition(" ")
+    sign, _, limit = parts_of(gate.text)[1].partition(" ")
     if gate_name(gate.text) != quantity or sign not in AT_MOST or isinstance(gate.value, str):
         return None
     if gate.slack is None or not math.isfinite(gate.value + gate.slack):
@@ -247,7 +247,7 @@ def share_used(gate: Assertion) -> float | None:
 
     It is 1 at the limit, and more if the gate failed.
     """
-    sign, _, limit = _parts(gate.text)[1].partition(" ")
+    sign, _, limit = parts_of(gate.text)[1].partition(" ")
     if sign not in (*AT_MOST, *AT_LEAST) or isinstance(gate.value, str):
         return None
     try:
@@ -261,7 +261,7 @@ def share_used(gate: Assertion) -> float | None:
 @functools.lru_cache(maxsize=256)
 def _printable_parts(text: str) -> tuple[str, str]:
     """Return the two sides of a gate's text, safe to print."""
-    quantity, limit = _parts(text)
+    quantity, limit = parts_of(text)
     return printable(quantity), printable(limit)
 
 
