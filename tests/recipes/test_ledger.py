@@ -209,13 +209,25 @@ def test_the_example_is_what_the_page_shows() -> None:
 # --- budgets ----------------------------------------------------------------------------------------------------------
 
 
-def test_what_is_left_of_a_budget_fits_and_more_does_not() -> None:
-    case = entries("mu=0.5", "epsilon=0.2 times=3", epsilon="3")
+@pytest.mark.parametrize(
+    ("spent", "budget", "kinds", "more"),
+    [
+        (("mu=0.5", "epsilon=0.2 times=3"), 3.0, {"mu", "epsilon"}, {}),
+        (("mu=0.1304", "epsilon=0.12524 times=2"), 2.81267, {"epsilon"}, {"group_size": "3"}),
+        (("mu=0.1 delta=1e-9 times=20", "mu=0.2"), 2.5, {"mu", "epsilon"}, {}),
+    ],
+)
+def test_what_is_left_of_a_budget_fits_and_more_does_not(
+    spent: tuple[str, ...], budget: float, kinds: set[str], more: dict[str, str]
+) -> None:
+    given = {"adjacency": "add-remove", **more}
+    case = entries(*spent, epsilon=repr(budget), **given)
     assert case.ledger is not None
     left = case.ledger["remaining"]
-    for kind in ("mu", "epsilon"):
-        assert epsilon_of(entries("mu=0.5", "epsilon=0.2 times=3", f"{kind}={left[kind]!r}")) <= 3.0
-        assert epsilon_of(entries("mu=0.5", "epsilon=0.2 times=3", f"{kind}={1.01 * left[kind]!r}")) > 3.0
+    assert left.keys() == kinds
+    for kind, value in left.items():
+        assert epsilon_of(entries(*spent, f"{kind}={value!r}", **given)) <= budget
+        assert epsilon_of(entries(*spent, f"{kind}={1.01 * value!r}", **given)) > budget
 
 
 def test_nothing_is_left_of_a_budget_that_is_exceeded() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from dpcalc.engine.evaluate import implied_gate
@@ -39,7 +39,8 @@ SOLVABLE = ("noise_std", "noise_multiplier", "laplace_scale")
 _WIDTH = 1 << 36  # width of the final bracket, in representable numbers: relatively 1e-5
 _RESOLUTION = 128  # of a lattice accurate to about 0.002 in ln delta, and 1e-4 in noise
 _LOOSE = 1.003  # the factor of noise that a rough bound may cost
-_REMAINING = 24
+_LEAST, _REMAINING = 1e-6, 24  # the least remainder that is sought, and the halvings of its logarithm
+_GAPS = (0.0, 1e-3, 4e-3, 0.016, 0.064, 0.256, 1.0)  # by which an estimate may exceed what the ledger accepts
 _FAR = 1e6  # at this epsilon only the deltas of (epsilon, delta) entries remain
 
 ASSUMES = (
@@ -96,23 +97,24 @@ def answer_ledger(ledger: Ledger, question: Question, gates: Sequence[Any] = ())
         solved, ledger, known = _solved(ledger, question, chained)
     else:
         known = known_of(ledger, question)
-    rows, deciding = rows_of(ledger, known, question, chained)
+    totals = totals_of(ledger, known, chained)
+    rows, deciding = rows_of(ledger, totals, question, chained)
     if solved is not None:
         kept = [row for row in rows if row.best or row.value <= question.safe_epsilon]
         rows = [_as_solved(row, solved, question) for row in kept]  # others may need more noise
     details["entries"] = [line_of(one) for one in known]
-    if len(_names(ledger)) > 1 or _names(ledger)[0]:
+    if deciding or len(totals) > 1:
         details["part"] = deciding
     stated = question.epsilon is not None and question.log_delta is not None
     if solved is not None:
         details["remaining"] = {"epsilon": 0.0}  # the noise that was solved for uses up the budget
     elif stated and ledger.adjacency not in ONE_WAY:  # what is left needs the curves of both orders
-        details["remaining"] = _remaining(ledger, known, question, chained)
+        details["remaining"] = _remaining(ledger, known, totals, question, chained)
     if chained:
         details["chained"] = True
     query = query_of("ledger", {"ledger": asked}, question)
     case = Case("ledger", _inputs(ledger, question, chained), tuple(rows), ledger=details, query=query)
-    parts = [_totals(ledger, known, part, chained) for part in _names(ledger)]
+    parts = list(totals.values())
     case = case._replace(guess=_guess(case, parts))
     if question.curves and ledger.adjacency not in ONE_WAY:
         case = _with_curves(case, _worst_of(parts))
@@ -199,6 +201,11 @@ def _names(ledger: Ledger) -> list[str]:
     return sorted({entry.part for entry in ledger.entries if entry.part}) or [""]
 
 
+def totals_of(ledger: Ledger, chosen: Sequence[Chosen], chained: bool) -> dict[str, list[Total]]:
+    """Return the total guarantees of every part of the records, by its name."""
+    return {part: _totals(ledger, chosen, part, chained) for part in _names(ledger)}
+
+
 def _totals(ledger: Ledger, chosen: Sequence[Chosen], part: str, chained: bool) -> list[Total]:
     """Return the total guarantees of all entries that use records of this part."""
     about = [one for one in chosen if one.entry.part in ("", part)]
@@ -248,20 +255,23 @@ def _selection(about: Sequence[Chosen], kind: Any) -> list[Guarantee] | None:
     return None if any(part is None for part in forms) else [part for part in forms if part is not None]
 
 
-def rows_of(ledger: Ledger, chosen: Sequence[Chosen], question: Question, chained: bool) -> tuple[list[Result], str]:
-    """Return the rows of the least private part, best first, and its name."""
+def rows_of(
+    ledger: Ledger, totals: Mapping[str, Sequence[Total]], question: Question, chained: bool
+) -> tuple[list[Result], str]:
+    """Return the rows of the least private part, best first, and its name.
+
+    Raises:
+        NotApplicable: there is no finite epsilon.
+    """
     worst: tuple[float, list[Result], str] | None = None
-    for name in _names(ledger):
-        rows = sorted(
-            (_row(total, ledger, question, chained) for total in _totals(ledger, chosen, name, chained)),
-            key=_size,
-        )
+    for name, several in totals.items():
+        rows = sorted((_row(total, ledger, question, chained) for total in several), key=_size)
         if worst is None or _size(rows[0]) > worst[0]:
             worst = (_size(rows[0]), rows, name)
     assert worst is not None
     size, rows, name = worst
     if math.isinf(size) and size > 0.0:
-        raise _no_epsilon([total.guarantee for total in _totals(ledger, chosen, name, chained)], question)
+        raise _no_epsilon([total.guarantee for total in totals[name]], question)
     rows = [row for row in rows if math.isfinite(row.value)]
     return [rows[0]._replace(best=True), *rows[1:]], name
 
@@ -418,35 +428,57 @@ def _as_solved(row: Result, solved: tuple[str, float], question: Question) -> Re
 # --- what is left -----------------------------------------------------------------------------------------------------
 
 
-def _remaining(ledger: Ledger, chosen: Sequence[Chosen], question: Question, chained: bool) -> dict[str, float]:
+def _remaining(
+    ledger: Ledger, chosen: Sequence[Chosen], totals: Mapping[str, Sequence[Total]], question: Question, chained: bool
+) -> dict[str, float]:
     """Return what is left for one more release about all records: a pure epsilon, and a mu; rounded down.
 
-    mu is returned only where the total has a formula: with a lattice it would take longer than everything else.
+    Both are first estimated from the totals, and then the ledger is asked whether it accepts them. mu is returned only
+    where the total has a formula: with a lattice it would take longer than everything else.
     """
     epsilon, log_delta = question.safe_epsilon, question.safe_log_delta
     size = ledger.group_size * (2 if chained else 1)
-    totals = [
-        min(_totals(ledger, chosen, part, chained), key=lambda composed: _excess(composed, epsilon, log_delta))
-        for part in _names(ledger)
-    ]
-    if any(_excess(total, epsilon, log_delta) > 0.0 for total in totals):
+    best = [min(several, key=lambda total: total.guarantee.epsilon(log_delta).value) for several in totals.values()]
+    if any(total.guarantee.epsilon(log_delta).value > epsilon for total in best):
         return {"epsilon": 0.0}
-    curves = [total.guarantee.privacy_profile() for total in totals]
+    curves = [total.guarantee.privacy_profile() for total in best]
+
+    def accepts(name: str, value: float) -> bool:
+        longer = ledger._replace(entries=(*ledger.entries, Entry("next", "", {name: value})))
+        known = known_of(longer, question)
+        try:
+            rows, _ = rows_of(longer, totals_of(longer, known, chained), question, chained)
+        except NotApplicable:
+            return False
+        return rows[0].value <= epsilon
 
     def keeps_pure(value: float) -> bool:
         box = up(size * value)
         return box <= epsilon and max(with_pure(curve, box, epsilon) for curve in curves) <= log_delta
 
-    left = {"epsilon": _largest(keeps_pure, 1e-6, epsilon)}
+    pure = _largest(keeps_pure, _LEAST, epsilon)
+    left = {"epsilon": _accepted(functools.partial(accepts, "epsilon"), pure)}
     about = [(one.parts[0], one.entry.times) for one in chosen]
-    if len(totals) > 1 or size > 1 or totals[0].form not in _WITH_A_FORMULA:
+    if len(best) > 1 or size > 1 or best[0].form not in _WITH_A_FORMULA:
         return left
 
     def keeps(value: float) -> bool:
         totals_with = [apart(total, ledger.entries) for total in compose_all([*about, (Gdp(value), 1)])]
         return all(_excess(composed, epsilon, log_delta) <= 0.0 for composed in totals_with)
 
-    return {**left, "mu": _largest(keeps, 1e-6, 10.0 * epsilon + 10.0)}
+    mu = _largest(keeps, _LEAST, 10.0 * epsilon + 10.0)
+    return {**left, "mu": _accepted(functools.partial(accepts, "mu"), mu)}
+
+
+def _accepted(accepts: Callable[[float], bool], guess: float) -> float:
+    """Return the guess if it is accepted, or else about the largest smaller value that is; 0 where none is."""
+    high = guess
+    for gap in _GAPS:
+        low = max(_LEAST, guess * (1.0 - gap))
+        if accepts(low):
+            return _largest(accepts, low, high) if low < high else low
+        high = low
+    return 0.0
 
 
 def _largest(keeps: Callable[[float], bool], low: float, high: float) -> float:

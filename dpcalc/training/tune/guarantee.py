@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from dpcalc.engine.evaluate import guarantee_of
 from dpcalc.engine.ledgers.entries import Chosen, chosen_of
-from dpcalc.engine.ledgers.total import rows_of
+from dpcalc.engine.ledgers.total import rows_of, totals_of
 from dpcalc.engine.solving.search import Direction, extreme
 from dpcalc.errors import Infeasible, NotApplicable
 from dpcalc.model.numbers import parse_delta
@@ -108,7 +108,7 @@ def _with_spare(
         made = tuple(make(Question(budget, less.delta, less.log_delta)) for make in makes)
         part = envelope([part_of(one) for one in made])
         ledger, known = _accounted(part, tuning, score, _adjacency(made), less)
-        row = rows_of(ledger, known, less, False)[0][0]
+        row = rows_of(ledger, totals_of(ledger, known, False), less, False)[0][0]
         if row.value <= target:
             break
         budget *= 0.99 * target / row.value
