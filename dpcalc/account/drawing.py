@@ -129,6 +129,9 @@ def _rate(stated: Stated, length: int | None) -> float:
     if records % size == 0:
         return 1.0 / length
     ratio = up(size / records)
+    _refuse_cut(
+        stated, f"the rate is 1/{length} or {size}/{records}", f"give --loader-length {length} if it is the first"
+    )
     stated.remarks.append(f"the larger of 1/{length} and {size}/{records} is taken as the rate; Opacus' loader uses "
                           f"the first; if yours does too, give --loader-length {length}")  # fmt: skip
     return max(1.0 / length, ratio)
@@ -148,6 +151,7 @@ def _checked(stated: Stated) -> Phases:
     length, own = stated.get("loader_length"), stated.get("sample_rate")
     least = max(0.0 if length is None else 1.0 / length, own or 0.0)
     if any((phase.rate or 1.0) < least * (1.0 - 1e-12) for phase in stated.phases):
+        _refuse_cut(stated, f"the history has a smaller rate than {least:.6g}", "leave out what is of another run")
         stated.remarks.append(f"the history has a smaller rate than the loader, {least:.6g}: the larger one is used")
     phases = tuple(phase._replace(rate=max(phase.rate or 1.0, least)) for phase in stated.phases)
     phases = _accumulated(stated, phases, length)
@@ -411,16 +415,22 @@ def _cap(stated: Stated) -> Mapping[str, int]:
     most = stated.get("max_batch_size")
     if most is None:
         return {}
-    if not stated.run.exact:  # merged phases have the largest rate of theirs, which may hide more
-        raise NotApplicable(
-            f"no bound is known for truncated batches of over {long_history.MOST} different rates or noise multipliers",
+    if not stated.run.exact:
+        _refuse_cut(
+            stated, f"of over {long_history.MOST} different steps alike ones count at their largest rate",
             "give parts of the history as files, and add them up in a ledger",
-        )
+        )  # fmt: skip
     records = int(stated.need("records", "a truncated batch depends on the number of records"))
     groups = stated.count("bands")
     if groups > 1:  # all of one size: JAX-Privacy discards left-over records
         stated.remarks.append(f"batches are truncated in groups of {records // groups} records, {records}/{groups}")
     return {"records": records // groups, "max_batch_size": int(most)}
+
+
+def _refuse_cut(stated: Stated, rates: str, hint: str) -> None:
+    """Refuse truncated batches whose rate is only known to be at most some number: a larger rate may hide more."""
+    if stated.get("max_batch_size") is not None:
+        raise NotApplicable(f"{rates}, and truncated batches may hide more at the larger one", hint)
 
 
 def _is_number(text: str | None) -> bool:

@@ -432,6 +432,19 @@ def test_alike_steps_on_cut_batches_are_not_merged(written: Written, kinds: int,
         assert len(read(path, "--sampling poisson --adjacency replace-one").phases) == kinds
 
 
+@pytest.mark.parametrize(
+    "content",
+    [
+        {"history": [[1.0, 0.25, 9]], "loader_length": 3, "records": 10, "max_batch_size": 3},
+        {"batch_size": 3, "records": 10, "epochs": 2, "noise_multiplier": 1, "drop_last": False, "max_batch_size": 3},
+    ],
+)
+def test_of_cut_batches_no_larger_rate_is_taken(written: Written, content: Any) -> None:
+    path = written("run.json", content)
+    with pytest.raises(NotApplicable, match="may hide more at the larger one"):
+        read(path, "--sampling poisson --adjacency replace-one")
+
+
 @pytest.mark.parametrize("smooth", [True, False])
 def test_very_many_kinds_of_steps_have_the_worst_of_alike_ones(written: Written, *, smooth: bool) -> None:
     chance = random.Random(0)
