@@ -168,7 +168,7 @@ def examples(name: str) -> list[str]:
 def files(text: str) -> dict[str, str]:
     """Return the files that a page shows."""
     found = re.findall(
-        r"^ +\w[^\n]*, (\w+\.(?:yaml|csv|json|txt)):\n((?: {4,}(?! *dpcalc [a-z]).*\n)+)", text, re.MULTILINE
+        r"^ +\w[^\n]* (\w+\.(?:yaml|csv|json|txt)):\n((?: {4,}(?! *dpcalc [a-z]).*\n)+)", text, re.MULTILINE
     )
     return {name: textwrap.dedent(body) for name, body in found}
 
