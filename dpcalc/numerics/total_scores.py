@@ -45,9 +45,11 @@ MOST_APART = 80.0
 
 _CELLS = 4096  # of a released number: about a hundredth of its spread each
 _POINTS = 1 << 14  # distinct totals
-_TILTS = (0.0, 0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
+_TILTS = (0.0, 0.03, 0.06, 0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 _SLOPES = tuple(1e-3 * 30000.0 ** (j / 23.0) for j in range(24))  # of Chernoff's bounds
-_OUTSIDE = 40.0  # a window misses about e^-40 of a law
+_OUTSIDE = 26.0  # a window misses about e^-26 of a law, less than the errors of transforms
+_LEAST_CAP = 32.0  # of scores
+_GAIN = 0.05  # of ln delta: what a larger tilt has to gain for the next one to be tried
 _GOLDEN = 0.5 * (math.sqrt(5.0) - 1.0)
 _FAR = 12.0  # standard deviations beyond which the probability is negligible
 _ROUNDED = 512.0  # units of roundoff of a weight, a product of fewer numbers
@@ -99,14 +101,30 @@ def log_delta_down(steps: Steps, epsilon: float) -> float:
         epsilon: >= 0, finite.
     """
     with np.errstate(all="ignore"):  # bounds of tails and windows that are nan or infinite are not used
-        below = bisect.bisect_right(_TILTS, epsilon, key=lambda tilt: _middle(steps, tilt))
-        tried = [_law(steps, tilt) for tilt in _TILTS[max(0, below - 2) : below + 1]]
-    return max((law.log_delta(epsilon) for law in tried if law is not None), default=-math.inf)
+        law = functools.partial(_law, steps, _cap(steps, epsilon))
+        below = bisect.bisect_right(_TILTS, epsilon, key=lambda tilt: _middle(law(tilt)))
+        best, first = -math.inf, max(0, below - 2)
+        for i, tilt in enumerate(_TILTS[first:], first):
+            if (tilted := law(tilt)) is None:
+                break
+            found, before = tilted.log_delta(epsilon), best
+            best = max(found, before)
+            if i >= below and -math.inf < best <= before + _GAIN:
+                break
+    return best
 
 
-def _middle(steps: Steps, tilt: float) -> float:
+def _cap(steps: Steps, epsilon: float) -> float:
+    """Return the largest score to count: higher ones are rare, and would only make the window of totals wide.
+
+    A step with this score decides alone. A few caps are shared by the laws for all epsilons.
+    """
+    most = float(_scored(steps).scores.max())
+    return min(most, max(_LEAST_CAP, 2.0 ** math.ceil(math.log2(1.5 * min(epsilon, most) + 1.0))))
+
+
+def _middle(law: _Law | None) -> float:
     """Return the middle of the window of totals, which increases with the tilt."""
-    law = _law(steps, tilt)
     return math.inf if law is None else law.middle
 
 
@@ -140,15 +158,18 @@ class _Law(NamedTuple):
 
 
 class _Scored(NamedTuple):
-    """Steps with the scores of cells, and for each block the masses of cells by members: below P and above Q."""
+    """Steps with the scores of cells, and for each block ln of the masses of cells by members: below P and above Q."""
 
     steps: Steps
     scores: Array
     below: list[Array]
     above: list[Array]
 
-    def log_means(self, laws: list[Array], slopes: Array) -> Array:
-        """Return ln E e^(slope x total) under one of the laws, for each slope."""
+    def log_means(self, laws: list[Array], slopes: Array, stride: int = 1) -> Array:
+        """Return ln E e^(slope x total) under one of the laws, for each slope; with a stride, from so few cells."""
+        if stride > 1:
+            few = self._replace(scores=self.scores[::stride])
+            return few.log_means([rows[:, ::stride] + math.log(stride) for rows in laws], slopes)
         means: list[float | None] = [None] * len(slopes)
         sums = []
         for rows in laws:  # the first gives the means
@@ -178,8 +199,7 @@ class _Scored(NamedTuple):
 
     def _tilted(self, rows: Array, slope: float, mean: float | None = None) -> tuple[float, Array]:
         """Return the mean, and the tilted masses of cells divided by e^mean; by default their sum is 1."""
-        with np.errstate(divide="ignore"):
-            logs = np.log(rows) + slope * self.scores
+        logs = rows + slope * self.scores
         if mean is None:
             most = float(logs.max())
             masses = np.exp(logs - most)
@@ -235,7 +255,8 @@ def _scored(steps: Steps) -> _Scored:
     p, q = (side[0].sum(axis=0) for side in (below, above))
     told = p > 1e-290
     ratio = np.log(np.where(told, p, 1.0)) - np.log(q)
-    return _Scored(steps, np.where(told, ratio, ratio[told].min()), below, above)
+    scores = np.where(told, ratio, ratio[told].min())
+    return _Scored(steps, scores, [np.log(rows) for rows in below], [np.log(rows) for rows in above])
 
 
 def _masses(edges: Array, spread: float, mean: float, side: float) -> Array:
@@ -253,11 +274,12 @@ def _masses(edges: Array, spread: float, mean: float, side: float) -> Array:
 
 
 @functools.lru_cache(maxsize=32)
-def _law(steps: Steps, tilt: float) -> _Law | None:
-    """Return the tilted laws of the total; None if they have no window."""
+def _law(steps: Steps, cap: float, tilt: float) -> _Law | None:
+    """Return the tilted laws of the total of scores up to a cap; None if they have no window."""
     exact = _scored(steps)
+    exact = exact._replace(scores=np.minimum(exact.scores, cap))
     slopes = np.array([0.0, *(-slope for slope in _SLOPES), *_SLOPES])
-    low, high = _window(exact.log_means(exact.below, tilt + slopes), slopes)
+    low, high = _window(exact.log_means(exact.below, tilt + slopes, 4), slopes)  # only the step depends on it
     step = (high - low) / (_POINTS - 4)
     if not 1e-9 < step < 1e3:
         return None

@@ -148,9 +148,8 @@ def test_several_uses_are_below_the_guarantee(
 
 
 @pytest.mark.parametrize(("sampling", "adjacency", "size"), [
-    ("poisson", "remove", 1), ("fixed", "remove", 4),
-    *(pytest.param(*case, marks=pytest.mark.campaign)
-      for case in (("poisson", "replace-one", 8), ("with-replacement", "remove", 2))),
+    ("poisson", "remove", 1), ("fixed", "remove", 4), ("with-replacement", "remove", 2),
+    pytest.param("poisson", "replace-one", 8, marks=pytest.mark.campaign),
 ])  # fmt: skip
 def test_the_attack_is_as_good_as_the_pair_that_runs_attain(sampling: str, adjacency: str, size: int) -> None:
     """Linear losses attain these pairs: the truth is between the lower and the upper value, a hundredth apart."""
@@ -168,7 +167,7 @@ def test_the_attack_is_as_good_as_the_pair_that_runs_attain(sampling: str, adjac
 
 
 @pytest.mark.few(1)
-@pytest.mark.parametrize(("sampling", "least"), [("balls-in-bins", 12.3), ("shuffle", 46.0)])
+@pytest.mark.parametrize(("sampling", "least"), [("balls-in-bins", 12.34), ("shuffle", 46.0)])
 def test_groups_of_eight_in_ten_epochs(sampling: str, least: float) -> None:
     """What an independent program finds at delta 1e-6: 12.34 and 46.1, for 234 steps an epoch."""
     told = {
