@@ -176,6 +176,10 @@ class Rules(NamedTuple):
     depth_hint: str | None = None
 
 
+_HIDDEN = re.compile("\r(?!\n)|[\x85\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+"""Line breaks of YAML 1.1 that YAML 1.2 and most editors do not show as such, and marks that reorder what is shown."""
+
+
 def parse_yaml(shown: str, raw: bytes, rules: Rules) -> Node | None:
     """Return the only document of a YAML text, or None if it is empty.
 
@@ -195,6 +199,10 @@ def parse_yaml(shown: str, raw: bytes, rules: Rules) -> Node | None:
         line = raw.count(b"\n", 0, error.start) + 1
         column = error.start - raw.rfind(b"\n", 0, error.start)
         raise Place(shown, line, column).error("not UTF-8", "save the file as UTF-8") from None
+    if hidden := _HIDDEN.search(text):
+        line, column = text.count("\n", 0, hidden.start()) + 1, hidden.start() - text.rfind("\n", 0, hidden.start())
+        what = f"the character {hidden[0]!a}: what stands behind it is not read as it is shown"
+        raise Place(shown, line, column).error(what, "remove it; in quotes, write an escape")
     try:
         return _Builder(shown, rules).build(yaml.parse(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
     except yaml.YAMLError as error:

@@ -36,6 +36,9 @@ REFUSED = [
     ("a: [1, 2\n", "not valid YAML"),
     ("a: 'b\n", "not valid YAML"),
     ("a: \x07\n", "not valid YAML"),
+    ("a: 1 # b\u2028c: 2\n", ":1:9: the character '\\u2028'"),  # the comment seems to go on
+    ("a: 1\r\n# b\rc: 2\n", ":2:4: the character '\\r'"),
+    ("a: 1 # \u202e\n", ":1:8: the character '\\u202e'"),
 ]
 
 
