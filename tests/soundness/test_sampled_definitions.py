@@ -239,6 +239,25 @@ def test_what_hides_early_steps_is_in_units_of_the_noise() -> None:
             assert abs(float(parts[0].curve(arb(z))) - truth) < 2e-9
 
 
+def test_what_is_left_out_counts_as_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Past uses beyond the law, and numbers of draws in each of three steps that are too rare."""
+    monkeypatch.setattr(
+        hidden_past.Uses, "law", lambda *_: [(0.0, arb(0.75)), (1.0, arb(0.25) - arb(2) ** -8), (9.0, arb(2) ** -8)]
+    )
+    run = describe("dp-sgd", {**HIDDEN, "adjacency": "remove", "sampling": "with-replacement"})
+    values = {"composed": 3, "split": 2, "fraction": 0.5, "counted": 27, "past": "secret"}
+    fields = {"theorem": "split noise", "values": values}
+    certificate = {**fields, "digest": f"{zlib.crc32(repr(fields).encode()):08x}"}
+    with precision(128):
+        given = {**run.values, "certificate": certificate, "about": math.log(1e-2)}
+        _, failure = sampled_steps._hidden(RunInputs(given, typed=True))
+    rare = 0.0
+    for steps in (2, 1):
+        tails = [float(stats.binom.sf(j, 30, 1.0 / 60.0)) for j in range(1, 30)]
+        rare += steps * next(tail for tail in tails if tail < 1e-2 * math.exp(-9.0) / steps)
+    assert math.exp(float(failure)) == pytest.approx(2.0**-8 + rare, rel=1e-9)
+
+
 @pytest.mark.campaign
 @pytest.mark.parametrize(
     ("sampling", "adjacency"),
