@@ -166,7 +166,10 @@ PARAMETERS: dict[str, Parameter] = {
         ),
         _count(
             "records", "n", "number of records; one pass uses each once", "-n", unit="records",
-            synonyms=("sample_size", "dataset_size", "num_examples", "number_of_examples", "n_samples"),
+            synonyms=(
+                "sample_size", "dataset_size", "num_examples", "number_of_examples", "n_samples", "num_samples",
+                "train_size", "n_train", "num_train", "num_train_examples",
+            ),
         ),
         _count("index", "i", "1-based position of the differing record (default: the worst one)", "-i"),
         _count(

@@ -110,6 +110,11 @@ def fill_in(draft: Description) -> None:
             "for example 'steps=1000 sample_rate=0.01 noise_multiplier=1.1'",
         )
     phases = Phases(rate, multiplier, steps, path)
+    if draft.has("epochs") or draft.get("steps", phases.total) != phases.total:
+        raise SpecError(
+            f"{path} has {phases.total} steps, and steps or epochs are also given",
+            "leave them out; a column steps says how many steps a row stands for",
+        )
     draft.put("schedule", phases, Source.FILE)
     draft.put("steps", phases.total, Source.DERIVED)
     draft.fill("noise_multiplier", float(multiplier.min()), Source.FILE)

@@ -77,6 +77,9 @@ _GIVEN_AS = {
 }  # fmt: skip
 """Parameters that follow from another one, which the user gives instead."""
 
+_WITH_BATCH_SIZE = dict.fromkeys(("sample_rate", "participations", "separation"), "records")
+"""Those that follow from the records where the batch size is known."""
+
 
 class Missing(NamedTuple):
     """Parameters that a theorem needs and that were not given: their names, what is missing, and what to give."""
@@ -355,7 +358,12 @@ class Theorem(NamedTuple):
             return NOT_CONVEX
         if unneeded or unread:
             return unneeded or unread
-        missing = [_GIVEN_AS.get(name, name) for name in self.reads if name not in known and name not in self.optional]
+        of_records = {} if "records" in known or "batch_size" not in known else _WITH_BATCH_SIZE
+        given_as = {**_GIVEN_AS, **of_records}
+        unknown = (name for name in self.reads if name not in known and name not in self.optional)
+        missing = list(dict.fromkeys(given_as.get(name, name) for name in unknown))
+        if "steps" in missing and "epochs" in known and len(missing) > 1:
+            missing.remove("steps")  # they follow from the epochs and the others
         if "displacement" in missing and len(missing) > 1:
             missing.remove("displacement")  # it follows from the others
         if "index" in missing and "records" in missing and not run.algorithm.grows:

@@ -158,6 +158,44 @@ def test_a_column_in_the_file_and_as_a_flag(capsys: pytest.CaptureFixture[str], 
         check_refusal(code, out, err, 2)
 
 
+@pytest.mark.parametrize("length", ["--steps 300", "--epochs 2"])
+def test_a_schedule_of_clipped_steps_and_their_number(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, length: str
+) -> None:
+    path = tmp_path / "phases.csv"
+    path.write_text("noise_multiplier\n2\n1\n")
+    ask = f"dp-sgd -n 100 --batch-size 50 --sampling poisson --schedule {path} -d 1e-6"
+    code, out, err = run(capsys, f"{ask} {length}")
+    check_refusal(code, out, err, 2)
+    assert "has 2 steps, and steps or epochs are also given" in err
+    assert run(capsys, f"{ask} --steps 2") == run(capsys, ask)
+
+
+@pytest.mark.parametrize(
+    ("given", "asked"),
+    [
+        ("dp-sgd --sampling poisson --batch-size 5 --epochs 2", "needs records ("),
+        ("dp-sgd --sampling poisson --batch-size 5 --steps 20", "needs records ("),
+        ("dp-sgd --sampling shuffle --batch-size 5 --epochs 2", "needs records ("),
+        ("dp-sgd --sampling poisson -n 500 --epochs 2", "needs batch_size ("),
+        ("dp-ftrl --mechanism sqrt --batch-size 5 --epochs 2", "needs records ("),
+    ],
+)
+def test_what_follows_from_a_missing_parameter_is_not_asked_for(
+    capsys: pytest.CaptureFixture[str], given: str, asked: str
+) -> None:
+    code, out, err = run(capsys, f"{given} --noise-multiplier 1 -d 1e-6")
+    check_refusal(code, out, err, 2)
+    assert asked in err
+    assert "for example" in err
+
+
+def test_a_delta_that_would_allow_to_publish_a_record_is_remarked_once(capsys: pytest.CaptureFixture[str]) -> None:
+    ask = "dp-sgd -n 500 --batch-size 50 --epochs 2 --sampling shuffle,poisson --noise-multiplier 2"
+    assert run(capsys, f"{ask} -d 0.002,0.003")[2].count("publishing a record outright") == 1
+    assert "publishing" not in run(capsys, f"{ask} -d 0.0019")[2]
+
+
 def test_a_schedule_of_another_length_than_the_records(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     path = tmp_path / "steps.csv"
     path.write_text("step_size,noise_std\n1,1\n")

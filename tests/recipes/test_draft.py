@@ -76,6 +76,7 @@ def test_json_and_toml_and_folders(folder: Path, capsys: pytest.CaptureFixture[s
     assert err.startswith("still to add: ")
 
 
+
 def test_nothing_is_guessed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "train.yaml").write_text("a: {lr: 0.1, epochs: 3, steps: 9}\nb: {learning_rate: 0.2, loss: resnet}\n")
     code, text, _ = ended(capsys, "init train.yaml --algorithm cyclic")
@@ -196,6 +197,21 @@ def test_a_hostile_configuration_adds_nothing(folder: Path, capsys: pytest.Captu
     bomb = "a0: &a0 {epochs: 1}\n" + "".join(f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]\n" for i in range(1, 12))
     (folder / "train.yaml").write_text(bomb)
     assert ended(capsys, "init train.yaml --algorithm cyclic")[0] in (0, 2)
+
+
+@pytest.mark.parametrize(
+    ("said", "instead", "words"),
+    [
+        ("batch_size: 64", "batch_size: 60", "short last batch left out?\n  hint: state drop_last in train.yaml\n"),
+        ("dataset_size", "people", "needs records (needed by sampled.poisson)\n  hint: state records in train.yaml\n"),
+    ],
+)
+def test_what_the_configuration_lacks_is_to_be_stated_there(
+    folder: Path, capsys: pytest.CaptureFixture[str], said: str, instead: str, words: str
+) -> None:
+    """`init` takes no parameters, so the flags of other commands are no help."""
+    (folder / "train.yaml").write_text(OPACUS.replace(said, instead))
+    assert ended(capsys, "init train.yaml")[2].endswith(words)
 
 
 @pytest.mark.parametrize(

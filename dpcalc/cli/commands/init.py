@@ -6,7 +6,7 @@ import click
 
 from dpcalc.cli.query import Command
 from dpcalc.cli.types import FILE
-from dpcalc.errors import DpcalcError, SpecError
+from dpcalc.errors import DpcalcError, MissingParameter, SpecError
 from dpcalc.files.output import check_outputs, say, write
 from dpcalc.inert import printable
 from dpcalc.model.quantities import Given
@@ -59,7 +59,11 @@ def command(config: str, command_: str | None, algorithm: str | None, policy: bo
     try:
         _ask(config, start.command, dict(start.given), dict(start.budget))
     except DpcalcError as error:
-        say(printable(f"still to add: {error.message}") + (f"\n  hint: {printable(error.hint)}" if error.hint else ""))
+        from dpcalc.account.stated import Missing
+
+        lacks = isinstance(error, Missing | MissingParameter) and error.parameters
+        hint = f"state {', '.join(error.parameters)} in {config}" if lacks else error.hint
+        say(printable(f"still to add: {error.message}") + (f"\n  hint: {printable(hint)}" if hint else ""))
 
 
 def _refuse_unprotected(config: str) -> None:

@@ -204,10 +204,8 @@ def emit(result: Report, output: Output, said: Sequence[str] = ()) -> None:
         click.exceptions.Exit: a gate failed, there is no guarantee, or something could not be written.
     """
     picture, lost = (None, list[Lost]()) if output.plot is None else _picture(result, output)
-    for case in result.cases:
-        for warning in case.warnings:
-            if warning in said:
-                continue
+    for warning in dict.fromkeys(warning for case in result.cases for warning in case.warnings):
+        if warning not in said:
             say(printable(f"warning: {warning}"))
     if isinstance(picture, bytes):
         path = str(output.plot)

@@ -27,6 +27,7 @@ from dpcalc.model.algorithm import Length, Order
 from dpcalc.model.draft import NOISE_SCALES
 from dpcalc.model.loss_class import two_over
 from dpcalc.model.numbers import shown_apart
+from dpcalc.model.parameter import PARAMETERS
 from dpcalc.model.quantities import Kind, Noise
 from dpcalc.model.question import Question
 from dpcalc.model.run import Run
@@ -116,7 +117,8 @@ def refuse_unsolvable(problem: Problem) -> None:
         )
     if problem.unknown in bound.not_monotone_in:
         raise NotApplicable(
-            f"is not known to be monotone in {problem.unknown}", f"try values of --{problem.unknown} in a sweep"
+            f"is not known to be monotone in {problem.unknown}",
+            f"try values of {PARAMETERS[problem.unknown].flag} in a sweep",
         )
 
 
