@@ -201,10 +201,6 @@ class Inquiry(_AnyInquiry):
         if (best := case.best) is not None and not question.targets:
             asked = Asked(self.command, self.given, self.sources, run, question, case, best, self.brief)
             case = self._warned_of_noise(self._with_notes(asked))
-        if not self.gates:
-            from dpcalc.engine.gate import REASON, has_large_delta
-
-            case = case._replace(warnings=(*case.warnings, REASON)) if has_large_delta(case, None) else case
         if self._run_notes:
             case = case._replace(note_data=(*case.note_data, *self._run_notes))
         if run.algorithm.chained:

@@ -24,6 +24,7 @@ from dpcalc.notes import (
     OtherRelease,
     PrefixNoise,
     PromiseNotMade,
+    Referenced,
     ShortLastBatch,
 )
 from dpcalc.render.layout import counted, listed
@@ -84,6 +85,12 @@ def sentences_about(command: str, case: Case, kinds: tuple[type[Note], ...]) -> 
     """Yield the sentences on the notes of some kinds."""
     selected = tuple(note for note in case.note_data if isinstance(note, kinds))
     yield from _sentences(command, case._replace(note_data=selected))
+
+
+def without_places(command: str, case: Case) -> list[str]:
+    """Return the notes, except where inputs were read, which the recipe says."""
+    read = set(sentences_about(command, case, (Referenced,)))
+    return [note for note in case.notes if note not in read]
 
 
 _TINY = -100.0

@@ -173,6 +173,7 @@ def test_github_annotations() -> None:
 
 def test_markdown() -> None:
     lines = render(ALL, "markdown").splitlines()
+    assert lines.count("  - `warning: slow`") == 1
     assert lines[0] == "### dpcalc check: 1 of 4 cases passed, 1 failed, 1 skipped, 1 could not be judged"
     rows = [line for line in lines if line.startswith("| ")]
     assert rows[2].startswith("| **ERROR** | `recipes/b c.yaml: impossible` |")
@@ -198,6 +199,13 @@ def test_numbers_stay_on_their_safe_side() -> None:
     tiny = case(TINY, gates=[Assertion("delta<=1e-300", True, 5e-324, 10822.0)])
     text = render(Report("check", (tiny,)), "markdown")
     assert "| `delta` | `9.28175e-5001` | `<= 1e-300` | `10822 in ln` |" in text
+
+
+def test_a_delta_at_its_limit_is_printed_as_the_limit() -> None:
+    """The double 1e-5 is above the decimal; 1.00001e-05 beside `<= 1e-05` would look like a wrong verdict."""
+    at = EPSILON._replace(quantity="delta", value=1e-5, delta=1e-5, log_delta=math.log(1e-5))
+    text = render(Report("check", (case(at, gates=[Assertion("delta <= 1e-05", True, 1e-5, 0.0)]),)), "markdown")
+    assert "| `delta` | `1e-05` | `<= 1e-05` | `0` |" in text
 
 
 def test_a_delta_of_zero_leaves_room_without_end() -> None:

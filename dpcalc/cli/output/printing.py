@@ -15,6 +15,7 @@ import click
 
 from dpcalc.cli.output.terminal import REPORTS, Lost, attempt, color_of, lost_by, on_terminal, show, tell, worst
 from dpcalc.cli.types import BOUND, FILE, Word
+from dpcalc.engine.gate import REASON, has_large_delta
 from dpcalc.errors import SpecError
 from dpcalc.files import STANDARD_STREAM
 from dpcalc.files.output import check_outputs, say, write, write_bytes
@@ -204,7 +205,10 @@ def emit(result: Report, output: Output, said: Sequence[str] = ()) -> None:
         click.exceptions.Exit: a gate failed, there is no guarantee, or something could not be written.
     """
     picture, lost = (None, list[Lost]()) if output.plot is None else _picture(result, output)
-    for warning in dict.fromkeys(warning for case in result.cases for warning in case.warnings):
+    warnings = [warning for case in result.cases for warning in case.warnings]
+    if any(not case.assertions and has_large_delta(case, None) for case in result.cases):  # a gate fails for it
+        warnings.append(REASON)
+    for warning in dict.fromkeys(warnings):
         if warning not in said:
             say(printable(f"warning: {warning}"))
     if isinstance(picture, bytes):

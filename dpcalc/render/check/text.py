@@ -24,6 +24,7 @@ from dpcalc.render.check.verdicts import (
     summary,
 )
 from dpcalc.render.layout import cut, listed
+from dpcalc.render.notes import without_places
 from dpcalc.render.numbers import SIX, Digits
 from dpcalc.report import Report
 
@@ -94,7 +95,7 @@ def _theorems(report: Report) -> list[str]:
 
 
 def _notes(report: Report) -> list[str]:
-    once = dict.fromkeys(note for _, case in checked(report) for note in case.notes)
+    once = dict.fromkeys(note for _, case in checked(report) for note in without_places(report.command, case))
     notes = [f"note: {printable(note)}" for note in once]
     left_out = len(notes) - MAX_NOTES
     return [*notes[:MAX_NOTES], *([f"note: {left_out} more notes are left out"] if left_out > 0 else [])]
@@ -121,7 +122,7 @@ def render_markdown(report: Report, asked: Asked) -> str:
     cases, since = list(judged(report, asked.digits)), changes_since(report, asked)
     lines = [f"### dpcalc check: {summary(report)}", "", *_markdown_gates(cases, several_files(report))]
     lines += _changes(since) if since is not None else []
-    lines += [*_markdown_reasons(cases), *_markdown_about(cases)]
+    lines += [*_markdown_reasons(cases), *_markdown_about(cases, report.command)]
     lines += [f"- not selected: {_names([name for _, name in report.not_selected])}"] if report.not_selected else []
     return _fitted(inert("\n".join(lines).rstrip("\n") + "\n"))
 
@@ -183,7 +184,6 @@ def _markdown_reasons(cases: Sequence[Judged]) -> list[str]:
     lines = []
     for one in bad[:MAX_ROWS]:
         why = list(one.findings) if one.check.status != Status.PASSED else []
-        why += [f"warning: {printable(text)}" for text in one.case.warnings]
         lines.append(f"- {_mark(one, one.check.status)} {_code(one.check.name)} at {_code(place(one.check))}")
         lines += [
             f"  - {_code(text, 500)}" for text in (*why, *(f"warning: {printable(w)}" for w in one.case.warnings))
@@ -191,11 +191,12 @@ def _markdown_reasons(cases: Sequence[Judged]) -> list[str]:
     return [*lines, *([f"- {len(bad) - MAX_ROWS} more"] if len(bad) > MAX_ROWS else [])]
 
 
-def _markdown_about(cases: Sequence[Judged]) -> list[str]:
+def _markdown_about(cases: Sequence[Judged], command: str) -> list[str]:
     """Return the circumstances of the verdicts, and the notes."""
     names: dict[str, list[str]] = {}
     for one in cases:
-        for text in filter(None, (one.circumstances, *(f"note: {note}" for note in one.case.notes))):
+        notes = (f"note: {note}" for note in without_places(command, one.case))
+        for text in filter(None, (one.circumstances, *notes)):
             names.setdefault(text, []).append(one.check.name)
     return [f"- {_names(several)}: {_code(text, 500)}" for text, several in list(names.items())[:MAX_ROWS]]
 

@@ -186,7 +186,7 @@ class Judged:
             return printable(gate.value)
         name, best = gate_name(gate.text), self.case.best
         if name == Quantity.DELTA and best is not None and best.log_delta is not None:
-            return self.digits.delta(gate.value, best.log_delta, Side.UP)
+            return self.digits.delta(gate.value, best.log_delta, Side.UP if gate.slack else Side.ECHO)  # as the limit
         return self.digits.number(gate.value, Side.DOWN if name in MAXIMISED else Side.UP)
 
     def slack(self, gate: Assertion) -> str:

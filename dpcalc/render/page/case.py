@@ -15,7 +15,7 @@ from dpcalc.references import SHORT, proof_of
 from dpcalc.render.blocks import Paragraph, Style, Table
 from dpcalc.render.check.verdicts import Judged, place
 from dpcalc.render.layout import Row
-from dpcalc.render.notes import sentences_about
+from dpcalc.render.notes import without_places
 from dpcalc.render.numbers import Digits, Side, number, symbol_of
 from dpcalc.render.page.figures import MISSING, Figure, bracket, can_draw, figures, name_of, typed, why_not
 from dpcalc.render.page.verdict import Outcome, case_outcome, case_word
@@ -151,8 +151,7 @@ class Evidence:
         case = self.case
         yield from (f"{label}: {text}" for label, text in audit_facts(case, self.digits))
         yield from (f"warning: {text}" for text in case.warnings)
-        read = set(sentences_about(self.report.command, case, (Referenced,)))
-        yield from (note for note in case.notes if note not in read)
+        yield from without_places(self.report.command, case)
 
 
 def _texts(*paragraphs: Paragraph) -> list[Paragraph]:
