@@ -345,10 +345,11 @@ class Centred(Note):
 
 
 class Calibrated(Note):
-    """Scores became log-odds: by which temperature, and how many accounted sums, the last, counted records for it."""
+    """Scores became log-odds: by which temperature, and how many accounted sums, the last, corrected it, and biases."""
 
     temperature: float
     sums: int
+    class_sums: int = 0
 
 
 class OfClasses(Note):

@@ -304,7 +304,19 @@ def _cost_of_tries(note: notes.CostOfTries) -> str:
 
 
 _COUNTS = "; the last {} accounted steps are noisy counts of right and wrong answers for that"
-"""The number of sums for log-odds."""
+_WITH_BIASES = (
+    "; the last {} accounted steps are noisy sums for that: {} are counts of right and wrong answers, and {} sum "
+    "labels and probabilities for a bias of each class"
+)
+"""The numbers of sums for log-odds."""
+
+
+def _calibrated(note: notes.Calibrated) -> str:
+    counted = _COUNTS.format(note.sums) if note.sums else ""
+    if note.class_sums:
+        counted = _WITH_BIASES.format(note.sums + note.class_sums, note.sums, note.class_sums)
+    divided = f"clipping pushes scores apart: they were divided by {_about(note.temperature)} to be log-odds"
+    return f"{divided}{counted} (see `dpcalc help method`)"
 
 
 def _up(value: float) -> str:
@@ -426,10 +438,7 @@ _SENTENCES: dict[type[Note], str | Callable[[Any], str]] = {
         f"steps are noisy sums, {note.mean_sums} of rows and {note.distance_sums} of distances from their noisy mean "
         "(see `dpcalc help method`)"
     ),
-    notes.Calibrated: lambda note: (
-        f"clipping pushes scores apart: they were divided by {_about(note.temperature)} to be log-odds"
-        f"{_COUNTS.format(note.sums) if note.sums else ''} (see `dpcalc help method`)"
-    ),
+    notes.Calibrated: _calibrated,
     notes.OfClasses: _of_classes,
     notes.LabelReading: "labels: {note.reading}",
     notes.ColumnReading: "columns: {note.reading}",

@@ -176,6 +176,11 @@ SAID = [
         "counts of right and wrong answers for that (see `dpcalc help method`)",
     ),
     (
+        notes.Calibrated(temperature=2.0, sums=4, class_sums=3),
+        "the last 7 accounted steps are noisy sums for that: 4 are counts of right and wrong answers, and 3 sum labels "
+        "and probabilities for a bias of each class (see",
+    ),
+    (
         notes.Calibrated(temperature=2.0, sums=0),
         "clipping pushes scores apart: they were divided by 2 to be log-odds (see `dpcalc help method`)",
     ),

@@ -14,11 +14,12 @@ from dpcalc.errors import NotApplicable, SpecError
 from dpcalc.model.loss import of
 from dpcalc.model.run import describe
 from dpcalc.training.release import calibration
-from dpcalc.training.release.calibration import answers, corrected, temperature
+from dpcalc.training.release.calibration import answers, biases, by_class, corrected, shrunk, temperature
 from dpcalc.training.release.model import load
 from dpcalc.training.release.prediction import predictor, probabilities
 from dpcalc.training.rule.calibration import Calibrating
 from dpcalc.training.run.kernel import Source
+from dpcalc.training.run.kernel import probabilities as softmax
 from dpcalc.training.run.plan import Plan, plan
 from dpcalc.training.run.problem import Problem
 from dpcalc.training.run.rounding import Rounding, sum_miss
@@ -26,7 +27,7 @@ from tests.training.test_centring import Drawn
 from tests.training.test_rule import CANCER, case_of, mu_of, value
 
 MIDDLES, ENDS = (0.4, 1.4, 3.2), (0.8, 2.2)
-WRONG_AND_RIGHT = Calibrating(1.5, 4)
+WRONG_AND_RIGHT, WITH_BIASES = Calibrating(1.5, 4), Calibrating(1.5, 4, 4)
 
 
 def problem_of(n: int, d: int, classes: int = 2, seed: int = 3) -> Problem:
@@ -174,6 +175,103 @@ def test_hidden_iterates_have_no_counts() -> None:
         temperature(WRONG_AND_RIGHT, plan_of(problem, 1e-18), *given[2:], Rounding(1e-9))
 
 
+# --- biases of several classes ----------------------------------------------------------------------------------------
+
+
+def test_sums_by_class_are_those_of_a_softmax() -> None:
+    problem = problem_of(400, 5, 3)
+    w = np.random.default_rng(1).standard_normal(15) * 4.0
+    labels, chances = np.zeros(3), np.zeros(3)
+    for row, label in zip(problem.features, problem.labels, strict=True):
+        powers = [math.exp(float(row @ w[k::3]) / 1.5) for k in range(3)]
+        labels[int(label)] += 1.0
+        chances += np.array(powers) / sum(powers)
+    found = by_class(problem, w, 1.5)
+    assert (found[0] == labels).all()
+    assert found[1] == pytest.approx(chances, abs=400 * 2.0**-17)
+    assert chances.max() > 1.2 * chances.min()
+
+
+@pytest.mark.parametrize("of_classes", [None, (0.25, 1.0, 0.75)])
+@pytest.mark.parametrize("weights", ["usual", "huge", "nan", "zero"])
+def test_a_record_moves_sums_by_class_by_two_at_most(weights: str, of_classes: tuple[float, ...] | None) -> None:
+    problem = problem_of(60, 4, 3)._replace(weights=None if of_classes is None else np.array(of_classes))
+    w = np.random.default_rng(1).standard_normal(12) * {"huge": 1e300, "zero": 0.0}.get(weights, 400.0)
+    if weights == "nan":
+        w[0] = math.nan
+    seen = []
+    with np.errstate(all="ignore"):
+        for row in ([0.0] * 4, [1.0, 0.0, 0.0, 0.0], [-1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0]):
+            for label in (0.0, 1.0, 2.0):
+                features, labels = problem.features.copy(), problem.labels.copy()
+                features[17], labels[17] = row, label
+                seen.append(by_class(problem._replace(features=features, labels=labels), w, 1.5))
+    moves = [np.linalg.norm(one - other) for one in seen for other in seen]
+    assert max(moves) <= 2.0
+    assert max(moves) >= (1.9 if weights == "usual" and of_classes is None else 1.0)
+
+
+def test_sums_by_class_do_not_depend_on_how_records_are_taken_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = problem_of(300, 7, 3)._replace(weights=np.array([0.375, 1.0, 0.75]))
+    w = np.random.default_rng(1).standard_normal(21) * 4.0
+    whole = by_class(problem, w, 1.5)
+    monkeypatch.setattr(calibration, "_PIECE", 21)
+    assert (by_class(problem, w, 1.5) == whole).all()
+
+
+def test_the_noise_of_biases_is_that_of_every_other_sum(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem, drawn, seen = problem_of(500, 3, 3), Drawn(), []
+    w = np.random.default_rng(1).standard_normal(9)
+    monkeypatch.setattr(calibration, "shrunk", lambda *given: seen.append(given) or shrunk(*given))
+    rest = plan_of(problem, 0.002), problem, w
+    biases(1.5, WITH_BIASES, *rest, Source(drawn, False, ""), Rounding(1e-9))  # type: ignore[arg-type]
+    [noise], [(noisy, scale)], z = drawn.noise, seen, 500 * 0.002 / 0.1
+    assert scale == pytest.approx(z / 2.0)
+    assert noise.shape == (4, 2, 3)
+    assert noisy == pytest.approx(by_class(problem, w, 1.5) + z * noise.mean(axis=0), abs=z / 16.0)
+    assert (np.fmod(4.0 * noisy, 2.0 ** math.floor(math.log2(z / 8.0))) == 0.0).all()
+    with pytest.raises(NotApplicable):
+        biases(1.5, WITH_BIASES, *rest, Source(drawn, False, ""), Rounding(1e-9, grid=0.5))  # type: ignore[arg-type]
+
+
+def test_biases_are_the_most_likely_ones() -> None:
+    """By the likelihood of the difference of the two noisy sums, and a normal prior of deviation 0.25."""
+    from scipy.optimize import minimize_scalar
+
+    sums = np.array([[700.0, 180.0, 120.0], [500.0, 300.0, 200.0]])
+    for size, missed, found in zip((600.0, 240.0, 160.0), (200.0, -120.0, -80.0), shrunk(sums, 50.0), strict=True):
+        variance = 2.0 * 50.0**2 * 2.0 / 3.0
+        best = minimize_scalar(lambda b: (missed - size * b) ** 2 / variance + (b / 0.25) ** 2)  # noqa: B023
+        assert found == pytest.approx(best.x, rel=1e-6)
+    assert np.isfinite(shrunk(np.zeros((2, 3)), 0.0)).all()
+    assert np.abs(shrunk(sums, 1e9)).max() < 1e-6
+
+
+def test_a_table_that_says_nothing_of_its_classes_gets_their_shares(tmp_path: Path) -> None:
+    rng = np.random.default_rng(4)
+    x, shares = rng.uniform(-1.0, 1.0, (6000, 3)), np.array([0.65, 0.25, 0.1])
+    y = rng.choice(3, size=6000, p=shares)
+    model = model_of(tmp_path, (x, y.astype(float)), loss="softmax", classes=3, seed=1)
+    assert softmax(model.scores(x)).mean(axis=0) == pytest.approx(shares, abs=0.03)
+
+
+def test_biases_are_accounted_where_they_pay() -> None:
+    """11 + 1 sums of rows, 100 steps, four sums of counts and four by class; the entries of all are rounded."""
+    rng = np.random.default_rng(4)
+    data = rng.uniform(-1.0, 1.0, (2000, 3)), rng.integers(3, size=2000).astype(float)
+    given = {"data": data, "loss": "softmax", "classes": 3}
+    case = case_of(**given)
+    assert case.training["rule"]["kappa"] >= 50.0
+    assert case.training["calibration"]["class_sums"] == 4
+    assert value(case, "steps") == 120
+    z = 2000 * case.best.value / 0.1
+    assert math.sqrt(120.0) * 2.0 / z <= mu_of(1.0, 1e-5)
+    bare = case_of(**given, intercept=False)
+    assert (bare.training["calibration"]["class_sums"], value(bare, "steps")) == (0, 104)
+    assert case_of(**given | {"epsilon": 0.2}).training["calibration"]["class_sums"] == 0
+    assert Calibrating(1.5, 4, 4).entries(3) == 4 * 6 + 4 * 2 * 3
+
+
 # --- how good it is ---------------------------------------------------------------------------------------------------
 
 
@@ -294,7 +392,8 @@ def test_few_records_have_a_public_temperature_alone() -> None:
     assert value(case, "steps") == 112
     few = 18.0 / (0.5 * 120 * mu_of(1.0, 1e-5))
     expected = 6.0 / 7.0 ** (1.0 / 3.0) * math.sqrt(1.0 + few * few)
-    assert case.training["calibration"] == {"temperature": pytest.approx(expected, rel=1e-3), "sums": 0}
+    public = {"temperature": pytest.approx(expected, rel=1e-3), "sums": 0, "class_sums": 0}
+    assert case.training["calibration"] == public
     assert case_of(data=(x, -y), positive="1").training["calibration"] == case.training["calibration"]
 
 
@@ -357,6 +456,13 @@ def test_the_statement_says_which_step_it_is(tmp_path: Path) -> None:
     statement = json.loads(path.read_text())["privacy"]["statement"]
     assert "The first 12 of the 116 accounted steps are noisy sums too" in statement
     assert "The last 4 of the accounted steps are noisy sums" in statement
+    assert "for a bias of each class" not in statement
+    rng = np.random.default_rng(4)
+    data = rng.uniform(-1.0, 1.0, (2000, 3)), rng.integers(3, size=2000).astype(float)
+    dpcalc.train(data=data, loss="softmax", classes=3, epsilon=1, delta=1e-5, output=str(path))
+    statement = json.loads(path.read_text())["privacy"]["statement"]
+    assert "The last 8 of the accounted steps are noisy sums" in statement
+    assert "and 4 sums of labels and predicted probabilities, for a bias of each class." in statement
 
 
 def test_predict_and_evaluate_use_log_odds(tmp_path: Path) -> None:

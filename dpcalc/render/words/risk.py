@@ -285,7 +285,9 @@ def _weighed(case: Case) -> str:
 def _other_steps(case: Case) -> str:
     """Return which accounted steps are not descent steps, as the end of a statement."""
     training = case.training or {}
-    centre, counted = training.get("centre"), training.get("calibration", {}).get("sums", 0)
+    centre, calibrated = training.get("centre"), training.get("calibration", {})
+    by_class = calibrated.get("class_sums", 0)
+    counted = calibrated.get("sums", 0) + by_class
     first = centre["mean"] + centre["distance"] if centre else 0
     said = (
         f" The first {first} of the {first + training['steps'] + counted} accounted steps are noisy sums too, of the "
@@ -294,13 +296,14 @@ def _other_steps(case: Case) -> str:
         if centre
         else ""
     )
-    return said + (_COUNTED.format(counted) if counted else "")
+    return said + (_COUNTED.format(counted, _BY_CLASS.format(by_class) if by_class else "") if counted else "")
 
 
 _COUNTED = (
     " The last {} of the accounted steps are noisy sums of no larger sensitivity: counts of right and wrong answers, "
-    "by which scores became log-odds."
+    "by which scores became log-odds{}."
 )
+_BY_CLASS = ", and {} sums of labels and predicted probabilities, for a bias of each class"
 
 
 _SUMS = (

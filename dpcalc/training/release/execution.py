@@ -195,6 +195,9 @@ class Execution(NamedTuple):
             )  # fmt: skip
         given = self.calibrating, self.plan, parts["train"], weights, self.source, self.rounding
         temperature = calibration.temperature(*given)
+        if self.calibrating.class_sums and temperature is not None:
+            move = calibration.biases(temperature, *given) * (temperature / self.records.constant)
+            weights, released = (calibration.with_biases(some, move) for some in (weights, released))
         used = weights / (temperature or 1.0)
         randomness = randomness_of(self.setup, self.source.label)
         found = measured(used, parts, self.setup, self.phases)

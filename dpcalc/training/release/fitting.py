@@ -83,10 +83,11 @@ def fit_described(task: Task) -> Fit:
         if run.records.centred:  # noisy sums of rows are accounted as steps, and come first
             centring = full_batches.centring(draft, int(draft["steps"]), *run.records.shape)
             draft.choose("steps", int(draft["steps"]) + centring.sums)
-        if run.calibrating.sums:
-            draft.choose("steps", int(draft["steps"]) + run.calibrating.sums)
-        alike = run.setup.replicas > 1 and centring is None and not run.calibrating.sums  # one ensemble trains them
-        made = None if alike else guarantee(Accounting(draft, run.shape, run.calibrating.entries), task.gates)
+        if run.calibrating.steps:
+            draft.choose("steps", int(draft["steps"]) + run.calibrating.steps)
+        alike = run.setup.replicas > 1 and centring is None and not run.calibrating.steps  # one ensemble trains them
+        entries = run.calibrating.entries(draft.loss.scores)
+        made = None if alike else guarantee(Accounting(draft, run.shape, entries), task.gates)
     except MissingParameter as error:
         raise full_batches.without(error, draft) from None
     case = account(draft, task.gates) if made is None else made.case
@@ -227,8 +228,8 @@ class _Ready(NamedTuple):
             assert self.rounding is not None  # only full batches are centred, and they have it
             given = plan, self.run.draft.loss, records, source, self.rounding, self.centring
             records, centre, plan = centred(*given)
-        if self.run.calibrating.sums:
-            plan = plan.without(self.run.calibrating.sums)
+        if self.run.calibrating.steps:
+            plan = plan.without(self.run.calibrating.steps)
         return Execution(
             plan, records, self.run.draft, setup, self.phases, self.rounding, source, calibrating=self.run.calibrating
         ), centre
@@ -272,7 +273,7 @@ def _executed(case: Case, made: Guaranteed | None, run: Described, task: Task, c
     trained: Trained | Replicas
     if setup.replicas > 1 and made is not None:
         trained = repeated(lambda one, source: ready.execution(one, source, records.copied())[0], setup, task.phases)
-        planned = planned.without((centring.sums if centring else 0) + run.calibrating.sums)
+        planned = planned.without((centring.sums if centring else 0) + run.calibrating.steps)
     else:
         executed, centre = ready.execution(setup, source_of(setup), records)
         trained, non_private = executed.outcome()

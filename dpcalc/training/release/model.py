@@ -148,7 +148,7 @@ class Model(NamedTuple):
         return scores
 
     def raw_scores(self, rows: Array) -> Array:
-        """Return `scores` with the weights as trained, before the temperature divided them."""
+        """Return `scores` before the temperature divided them; biases of several classes stay in them."""
         return self.scores(rows) * (self.temperature or 1.0)
 
     def scored(self, source: Any, *, target: bool = False) -> Iterator[tuple[Array, Array]]:

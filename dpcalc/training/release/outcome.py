@@ -214,7 +214,7 @@ class Outcome(NamedTuple):
         """The report of calibration, which turns scores into log-odds; all of it is released."""
         if self.rule is None or isinstance(self.trained, Replicas) or self.trained.temperature is None:
             return None
-        return {"temperature": self.trained.temperature, "sums": self.rule.calibrating.sums}
+        return {**self.rule.calibrating._asdict(), "temperature": self.trained.temperature}
 
     @property
     def _of_classes(self) -> dict[str, Any]:

@@ -397,7 +397,8 @@ class Choice:
         described = asked.average == Average.NONE or any(self.draft.given(name) for name in _DESCRIBED)
         if not probable or described or asked.tune is not None:
             return Calibrating()
-        return calibrating(self.draft["records"], self.mu, self.columns, classes, self.kappa)
+        biased = self.kind is SEVERAL and asked.intercept is not False  # a bias is an intercept
+        return calibrating(self.draft["records"], self.mu, self.columns, classes, self.kappa, biased)
 
     def step_size(self, travel: float, steps: int) -> float:
         """Return eta = A/(C T).
