@@ -98,13 +98,6 @@ def biases(
     return shrunk(noisy, scale / math.sqrt(how.class_sums))
 
 
-def with_biases(weights: Array, biases: Array) -> Array:
-    """Return weights of several classes, shape (..., d K), with biases added to those of the last column."""
-    moved: Array = weights.copy()
-    moved[..., -len(biases) :] += biases
-    return moved
-
-
 def _scale(plan: Plan, problem: Problem, rounding: Rounding | None) -> float:
     """Return the scale of the noise on a sum to which a record adds a vector of norm at most 1."""
     if rounding is None or rounding.grid is not None:

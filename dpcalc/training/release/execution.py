@@ -196,8 +196,9 @@ class Execution(NamedTuple):
         given = self.calibrating, self.plan, parts["train"], weights, self.source, self.rounding
         temperature = calibration.temperature(*given)
         if self.calibrating.class_sums and temperature is not None:
-            move = calibration.biases(temperature, *given) * (temperature / self.records.constant)
-            weights, released = (calibration.with_biases(some, move) for some in (weights, released))
+            biases = calibration.biases(temperature, *given)  # moved by the last column, which is constant
+            move = np.pad(biases * (temperature / self.records.constant), (len(weights) - len(biases), 0))
+            weights, released = weights + move, released + move
         used = weights / (temperature or 1.0)
         randomness = randomness_of(self.setup, self.source.label)
         found = measured(used, parts, self.setup, self.phases)
