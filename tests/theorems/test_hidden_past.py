@@ -224,6 +224,21 @@ def test_the_lower_value_of_curved_losses_is_that_of_a_run() -> None:
             assert size > 1 or value == pytest.approx(truth, rel=2e-2)  # of a group one member counts here
 
 
+def test_where_curvature_forgets_every_earlier_step_the_last_one_is_all() -> None:
+    """If every loss may have the curvature 1/eta, a run tells no less than its last step; if all do, no more."""
+    told = {
+        "records": 1000, "batch_size": 10, "lipschitz": 1.0, "noise_std": 0.3, "step_size": 1.0, "smoothness": 1.0,
+    }  # fmt: skip
+
+    def epsilon(name: str, steps: int, strong_convexity: float) -> float:
+        run = describe("noisy-sgd", {**told, "steps": steps, "strong_convexity": strong_convexity})
+        return guarantee_of(lookup(name), run).epsilon(math.log(1e-6)).value
+
+    last = epsilon("linear.sampled", 1, 0.0)
+    assert last * (1.0 - 1e-6) < epsilon("linear.sampled_curved", 500, 0.5) < epsilon("noisy_sgd.hidden", 500, 0.5)
+    assert last < epsilon("noisy_sgd.hidden", 500, 1.0) < last * (1.0 + 1e-5)
+
+
 def test_a_run_that_is_used_all_but_surely_has_a_lower_value() -> None:
     """Without the record there is N(0), with it no use has the probability (2/3)^T: the loss is at most its -ln."""
     told = {

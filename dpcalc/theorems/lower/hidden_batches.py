@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     "sampled.hidden_lower",
     title="Random batches with hidden iterates: a run that tells so much",
     needs=(
-        "sampling", "adjacency", "records", "batch_size", "sample_rate", "steps", "noise_multiplier", "step_size",
-        "regularisation?", "group_size?",
+        "sampling", "adjacency", "records", "batch_size", "steps", "noise_multiplier", "step_size", "regularisation?",
+        "group_size?",
     ),
     algorithms=("dp-sgd",),
     kind="lower",
@@ -67,12 +67,12 @@ if TYPE_CHECKING:
     caution=NO_GUARANTEE,
     slack="losses that depend on the iterate may reveal more; uses are rounded down to a lattice",
     slow=True,
-    not_monotone_in=("records", "batch_size", "sample_rate", "step_size", "steps", "epochs"),
+    not_monotone_in=("records", "batch_size", "step_size", "steps", "epochs"),
 )  # fmt: skip
 def hidden_batches(run: HiddenRun) -> Profile:
     """The last iterate reveals how often and how recently the record was used.
 
-    >>> run = HiddenRun(sampling="poisson", adjacency="remove", records=100, batch_size=10, sample_rate=0.1, steps=1,
+    >>> run = HiddenRun(sampling="poisson", adjacency="remove", records=100, batch_size=10, steps=1,
     ...                 noise_multiplier=1.0, step_size=1.0)
     >>> round(math.exp(hidden_batches(run).profile(0.0)), 6)  # 0.1 (2 Phi(1/2) - 1)
     0.038292
@@ -85,12 +85,15 @@ def hidden_batches(run: HiddenRun) -> Profile:
 @theorem(
     "linear.sampled_curved",
     title="Steps on random batches: linear losses and a common curvature",
-    needs=("records", "batch_size", "steps", *GAUSSIAN_STEP, "step_size", "strong_convexity", "group_size?"),
+    needs=(
+        "records", "batch_size", "steps", *GAUSSIAN_STEP, "step_size", "smoothness?", "strong_convexity", "group_size?",
+    ),
     kind="lower",
     algorithms=("noisy-sgd",),
     reference="dpcalc",
     locator="linear losses and a common curvature: the best half-line",
-    formula="as sampled.hidden_lower with c = 1 - eta m, z = b sigma/L, for fixed size and replacement",
+    formula="as sampled.hidden_lower with c = 1 - eta m or max(0, 1 - eta beta), z = b sigma/L, for fixed size and "
+    "replacement",
     conditions=(
         BATCH_WITHIN, UNBOUNDED,
         requires(
@@ -112,7 +115,8 @@ def hidden_batches(run: HiddenRun) -> Profile:
     not_monotone_in=("records", "batch_size", "steps", "step_size", "epochs", "strong_convexity"),
 )  # fmt: skip
 def curved(run: Setting) -> Profile:
-    """Every step forgets a share of the earlier ones, no more than the least curvature requires.
+    """Every step forgets a share of the earlier ones: no more than the least curvature requires, so that many uses add
+    up, or as much as the largest allows, so that little noise is left beside the last ones.
 
     >>> run = Setting(records=100, batch_size=10, steps=1, sensitivity=2.0, noise_std=0.2, adjacency="replace-one",
     ...               step_size=0.5, strong_convexity=1.0)
@@ -120,8 +124,12 @@ def curved(run: Setting) -> Profile:
     -8.482205
     """
     noise = up(2.0 * run.noise_std * run.batch_size / run.sensitivity, 4.0)
-    draws, shrunk = _of_fixed_size(run), run.step_size * run.strong_convexity
-    return Profile(_LinearRun(draws, shrunk, run.steps, noise, [(1.0, -1.0), (2.0, 0.0)]).profile)
+    curvatures = {run.strong_convexity, max(run.strong_convexity, run.known.get("smoothness", 0.0))}
+    runs = [
+        _LinearRun(_of_fixed_size(run), shrunk, run.steps, noise, [(1.0, -1.0), (2.0, 0.0)])
+        for shrunk in {min(1.0, run.step_size * curvature) for curvature in curvatures}
+    ]
+    return Profile(lambda epsilon: max(each.profile(epsilon) for each in runs))
 
 
 class _LinearRun(NamedTuple):

@@ -34,6 +34,7 @@ _MOST_MU = 4e7  # no visible privacy is left at a larger mu
 _MOST_SHIFT, _UNLIKELY = 290.0, 1e-30  # mixtures of shifts have mu below 300, up to this probability
 _NEAR_ONE = (100, 200, 60)  # nodes of a law of distances: near 0, up to rare ones, and beyond
 _RARE = math.exp(-25.0)
+_LEAST_SHARE = 1e-9  # of the noise, which hides even a past that is all but forgotten
 _NOTHING = 1e-12  # the weight of a step whose uses do not show
 _NODES_OF_SEARCH = 5  # one in this many nodes is enough to choose a plan
 _LOG_DELTA = math.log(1e-6)  # plans are chosen for this delta; the best one hardly depends on it
@@ -427,9 +428,9 @@ def best_plan(chain: Chain, mu: float, rate: float) -> Plan | None:
             if _cost_floor(whole, composed, split, single) > least:
                 continue
             # The least of whole^2/q + j v/(1 - q) for v the variance of a step, which grows faster where mu is large.
-            balanced = whole / (whole + math.sqrt(split * single)) if whole else 0.5
+            balanced = max(_LEAST_SHARE, whole / (whole + math.sqrt(split * single))) if whole else 0.5
             for fraction in (balanced, 0.6 * balanced, 0.3 * balanced):
-                if not 1e-12 < fraction < 1.0 - 1e-12:
+                if not fraction < 1.0 - 1e-12:
                     continue
                 cost = whole * whole / fraction + (composed - split) * single
                 cost += split * use_cost(mu / math.sqrt(1.0 - fraction), rate)
