@@ -188,7 +188,7 @@ def parameters(bound: Theorem, r: random.Random) -> dict[str, Any]:
     if bound.id in ("sampled.known_places", "sampled.total_lower"):
         values.update(sampling="balls-in-bins", group_size=r.choice((2, 3)))
     if bound.id.startswith("sampled.hidden"):
-        sampling = bound.id.removeprefix("sampled.hidden").removeprefix("_") or "poisson"
+        sampling = bound.id.removeprefix("sampled.hidden").removesuffix("_lower").removeprefix("_") or "poisson"
         values.update(sampling=sampling, release="last", model="linear", clip=log_uniform(r, 0.1, 10.0))
         values.update(regularisation=r.choice((0.0, 0.1 * r.random())) / values["step_size"])
         values.update(smoothness=beta + values["regularisation"], step_size=min(values["step_size"], 1.0 / beta))

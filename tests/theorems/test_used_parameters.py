@@ -8,13 +8,15 @@ import math
 import random
 from typing import Any
 
+import numpy as np
 import pytest
 
 from dpcalc.errors import DpcalcError
 from dpcalc.model.algorithm import ALGORITHMS, Order
+from dpcalc.model.phases import Phases
 from dpcalc.model.quantities import LastBatch, Sampling
 from dpcalc.notions.guarantee import Composition, Point, Rdp
-from dpcalc.theorems.conditions import BALANCED, UNBOUNDED
+from dpcalc.theorems.conditions import BALANCED
 from dpcalc.theorems.record import Theorem, lookup
 from tests.formulas import run_of
 from tests.oracles import log_uniform, whole
@@ -35,6 +37,7 @@ CLASSES = {
     "expanding.domain": ("smooth", "convex", "lipschitz"),
     "contraction.hybrid": ("convex-smooth", "smooth", "lipschitz"),
 }
+SIZES = ("records", "batch_size")
 TRIES = 400
 
 
@@ -62,7 +65,7 @@ ALLOWS_ONLY: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
     )),
     (SINGLES, ("batch_size", "last_batch"), (
         "contraction.stop_product", "contraction.stop_nonlinear", "contraction.stop_hybrid",
-        "contraction.stop_published", "linear.shuffled_stop",
+        "contraction.stop_published", "linear.shuffled_stop", "linear.shuffled_stop_curved",
     )),
     (SINGLES, ("batch_size",), ("shuffle.stop_product", "shuffle.stop_hybrid")),
     ("the published number is for every record", ("index",), ("contraction.stop_published",)),
@@ -86,7 +89,7 @@ ALLOWS_ONLY: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
     ("each is about one way to draw batches", ("sampling",), (
         "sampled.poisson", "sampled.fixed", "sampled.with_replacement", "sampled.full", "sampled.balls_in_bins",
         "sampled.truncated", "sampled.shuffle", "sampled.hidden_shuffle", "sampled.hidden_full",
-        "sampled.shuffle_lower", "sampled.last_iterate_heuristic", "sampled.total_lower", "sampled.scheduled",
+        "sampled.shuffle_lower", "sampled.last_iterate_heuristic",
         "correlated.gaussian", "correlated.banded_poisson", "correlated.banded_balls",
     )),
 )  # fmt: skip
@@ -130,28 +133,63 @@ def small(bound: Theorem, r: random.Random) -> dict[str, Any]:
         values["sensitivity"] = log_uniform(r, 0.3, 3.0) * noise * values["batch_size"]
         values["lipschitz"] = values["sensitivity"] / 2.0
     values["diameter"] = log_uniform(r, 0.1, 5.0) * values["step_size"] * noise
+    if bound.family == "sampled":
+        draw_batches(bound, values, r)
+    if bound.id.startswith("correlated.banded") and r.random() < 0.5:
+        matrix = matrix_of(r, 8)
+        values.update(mechanism="file", schedule=matrix, steps=8, bands=matrix.bands, separation=2 * matrix.bands)
     values["loss_class"] = r.choice(CLASSES.get(bound.id, (values["loss_class"],)))
     if "dimension" in bound.parameters and r.random() < 0.5:
         values["noise"] = "laplace"
-    optional = sorted(bound.optional - {"loss_class"})
+    optional = sorted(bound.optional - {"loss_class", "bands", *(SIZES if bound.family == "sampled" else ())})
     unknown = r.sample(optional, k=min(len(optional), r.choice((0, 0, 1, 2))))
     if bound.id.startswith("dp_sgd"):  # one constant of the loss stands in for another
         unknown = r.choice(([], ["lipschitz"], ["lipschitz", "radius"]))
-    if UNBOUNDED in bound.conditions:
+    if "diameter" not in bound.parameters:
         unknown.append("diameter")
     if "steps" in bound.optional and r.random() < 0.5:
         unknown.append("steps")
     return {name: value for name, value in values.items() if name not in unknown}
 
 
+def draw_batches(bound: Theorem, values: dict[str, Any], r: random.Random) -> None:
+    """Draw batches in any way that the bound speaks of, of so many records, at a rate that follows from the sizes."""
+    n, b = values["records"], values["batch_size"]
+    if bound.id == "sampled.total_lower":
+        values["sampling"] = r.choice(WORDS["sampling"])
+        values["group_size"] = r.choice((1, 2, 3))
+    if "uses" in bound.parameters and values.get("group_size", 1) == 1:
+        values["uses"] = whole(r, 1, 3)
+    if bound.id in ("sampled.total_lower", "sampled.balls_in_bins"):
+        values["steps"] = -(-values.get("uses", 1) * n // b) * whole(r, 1, 3)
+    if bound.kind == "heuristic":
+        values["adjacency"] = r.choice(("remove", "add", "add-remove"))
+    if bound.id == "sampled.fixed":
+        values["sample_rate"] = b / n
+    if bound.id == "sampled.scheduled":
+        values["schedule"] = phases_of(r)
+        if r.random() < 0.5:
+            values.update(records=20, max_batch_size=whole(r, 1, 4))
+
+
+def phases_of(r: random.Random) -> Phases:
+    """Two phases of steps."""
+    rates, multipliers, counts = ([draw() for _ in range(2)] for draw in (
+        lambda: r.uniform(0.01, 0.3), lambda: log_uniform(r, 0.5, 3.0), lambda: float(whole(r, 1, 20)),
+    ))  # fmt: skip
+    return Phases(np.array(rates), np.array(multipliers), np.array(counts), "test")
+
+
 def changed(name: str, values: dict[str, Any], r: random.Random) -> dict[str, Any] | None:
     """The run with another value of a parameter, or None where there is none to try."""
     value = values.get(name)
-    if name == "schedule":
-        other = matrix_of if values.get("mechanism") == "file" else chain_of
-        return {**values, name: other(r, len(values[name]))}
     if value is None:
         return None
+    if isinstance(value, Phases):
+        return {**values, name: phases_of(r)}
+    if name == "schedule":
+        other = matrix_of if values.get("mechanism") == "file" else chain_of
+        return {**values, name: other(r, len(value))}
     if name in WORDS:
         return {**values, name: r.choice([word for word in WORDS[name] if word != value])}
     if isinstance(value, int):
@@ -159,6 +197,8 @@ def changed(name: str, values: dict[str, Any], r: random.Random) -> dict[str, An
         return {**values, name: min(max(1, r.choice((1, value - 1, value + 1, 2 * value))), top)}
     if name == "strong_convexity":
         return {**values, name: math.copysign(values.get("smoothness", 1.0) * r.random(), value)}
+    if name == "sample_rate":
+        return {**values, name: min(1.0, value * r.choice((0.5, 0.9, 1.1, 2.0)))}
     if name in ("holder_exponent", "epoch_delta"):
         return {**values, name: r.choice((0.0, 1e-9, 0.3, 1.0)) if name == "holder_exponent" else r.choice((0.0, 1e-4))}
     return {**values, name: (value or 1.0) * r.choice((0.01, 0.5, 0.9, 1.1, 2.0, 100.0))}
