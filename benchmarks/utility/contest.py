@@ -58,7 +58,6 @@ SETS: dict[str, Set] = {
 
 TITLES: dict[str, str] = {
     "dpcalc": "dpcalc",
-    "dpcalc-earlier": "dpcalc, earlier default",
     "descent": "DP-GD, fixed",
     "objective": "objective perturbation",
     "adassp": "AdaSSP",

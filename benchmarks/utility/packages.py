@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import importlib
 import math
-import tempfile
 import warnings
 from collections.abc import Callable
 from functools import lru_cache
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,22 +27,6 @@ def dpcalc(problem: Problem, epsilon: float, seed: int) -> Any:
     classes = tuple(range(problem.classes))
     model = DPClassifier(epsilon, DELTA, classes, ranges, random_state=seed).fit(problem.x, problem.y)
     return model.predict(problem.test)
-
-
-def dpcalc_earlier(problem: Problem, epsilon: float, seed: int) -> Any:
-    """Return predictions by the default before there was a rule: the logistic loss over a ball of radius 5."""
-    from dpcalc import train
-    from dpcalc.training.release.model import load
-
-    rows = problem.rows(problem.x, HALF)
-    with tempfile.TemporaryDirectory() as folder:
-        file = str(Path(folder) / "model.npz")
-        train(
-            data=(rows, 2.0 * problem.y - 1.0), loss="logistic", radius=5.0, epsilon=epsilon, delta=DELTA, seed=seed,
-            output=file, card=False,
-        )  # fmt: skip
-        model = load(file)
-    return model.scores(problem.rows(problem.test, HALF)) > 0.0
 
 
 class Sgd(NamedTuple):

@@ -13,7 +13,7 @@ from benchmarks.utility.contest import BINARY, CLASSES, EPSILONS, NUMBERS, OPEN,
 from benchmarks.utility.results import Scores
 
 OURS = "dpcalc"
-OTHERS = tuple(name for name in TITLES if name not in (*OPEN, OURS, "dpcalc-earlier"))
+OTHERS = tuple(name for name in TITLES if name not in (*OPEN, OURS))
 FEW = 3
 """The number of common splits from which a difference is called clear or not."""
 

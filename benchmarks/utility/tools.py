@@ -48,7 +48,6 @@ ALL = (BINARY, CLASSES, NUMBERS)
 
 TOOLS: dict[str, Tool] = {
     "dpcalc": Tool(packages.dpcalc, ALL),
-    "dpcalc-earlier": Tool(packages.dpcalc_earlier, (BINARY,)),
     "descent": Tool(descent, ALL),
     "objective": Tool(perturbed, (BINARY,)),
     "adassp": Tool(adassp, (NUMBERS,)),
