@@ -201,6 +201,7 @@ def _refuse_not_monotone(run: Run, name: str) -> None:
         "diameter": _schedule_moves_noise,
         "strong_convexity": _schedule_moves_noise,
         "records": _records_not_monotone,
+        "sample_rate": _rate_not_monotone,
         "step_size": _step_size_not_monotone,
         "lipschitz": _noise_of_the_norm,
         "batch_size": _noise_of_the_batch,
@@ -237,6 +238,12 @@ def _records_not_monotone(run: Run) -> str:
     if algorithm.grows and not placed:
         return "the record spoken of moves with them (give --index)"
     return _batches_move_with_records(run)
+
+
+def _rate_not_monotone(run: Run) -> str:
+    if run.typed("epochs") and not run.typed("steps"):
+        return "epochs at a lower rate have more steps, and may be less private (give --steps)"
+    return ""
 
 
 def _batches_move_with_records(run: Run) -> str:

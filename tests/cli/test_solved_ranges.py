@@ -43,6 +43,20 @@ def test_a_regulariser_of_clipped_gradients_is_curvature_too(batches: str, capsy
     assert best(capsys, f"{line} --eta 5.7")["value"] > 4.0
 
 
+def test_a_lower_rate_may_be_worse_where_epochs_then_have_more_steps(capsys: pytest.CaptureFixture[str]) -> None:
+    run = "dp-sgd --sampling poisson --adjacency remove --noise-multiplier 0.8 -d 1e-3"
+    at = {rate: best(capsys, f"{run} --epochs 1 --sample-rate {rate}")["value"] for rate in (0.205, 0.1999)}
+    assert at[0.205] < 3.551 < at[0.1999]
+    assert exits(f"{run} -e 3.55 --epochs 1 --solve sample-rate") == 2
+    capsys.readouterr()
+    assert best(capsys, f"{run} -e 3.55 --steps 5 --solve sample-rate")["value"] > 0.204
+
+
+def test_every_rate_may_be_enough(capsys: pytest.CaptureFixture[str]) -> None:
+    run = "dp-sgd --sampling poisson --adjacency remove --noise-multiplier 2 --steps 1 -d 1e-3"
+    assert best(capsys, f"{run} -e 8 --solve sample-rate")["value"] == 1.0
+
+
 @pytest.mark.parametrize(
     ("line", "sentence"),
     [

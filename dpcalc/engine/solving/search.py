@@ -69,11 +69,11 @@ def extreme(
         if further == good:
             raise Infeasible("no value in range meets the budget", reached=good)
         good = further
-    bad = good / toward
+    bad = min(max(good / toward, direction.low), direction.high)
     while excess(bad) <= 0.0:
-        good, bad = bad, bad / toward
-        if not direction.low <= bad <= direction.high:
+        if bad == good:
             return good
+        good, bad = bad, min(max(bad / toward, direction.low), direction.high)
     if direction.more_is_private:
         return least(excess, bad, good, ulps=ulps)
     return greatest(excess, good, bad, ulps=ulps)
