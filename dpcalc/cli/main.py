@@ -248,7 +248,14 @@ def _help_hint(error: click.ClickException) -> str:
         from dpcalc.cli.help.meant import about_command
 
         return about_command(error.word, COMMANDS) or "`dpcalc help` says what to type first"
+    takes = {parameter.name for parameter in context.command.params} if context else set()
+    if "data" in takes and context.params.get("data") is None and type(error) in _NO_FILE:
+        return "give the file by --data FILE"
     return f"see {context.command_path} --help" if context else "see dpcalc --help"
+
+
+_NO_FILE = (click.UsageError, click.MissingParameter)
+"""The classes of errors for an argument too many, such as a file without its option, and for one too few."""
 
 
 def _first_line(text: str) -> str:

@@ -190,6 +190,13 @@ def test_what_follows_from_a_missing_parameter_is_not_asked_for(
     assert "for example" in err
 
 
+@pytest.mark.parametrize("words", ["train rows.csv -e 1", "predict model.json rows.csv", "evaluate model.json"])
+def test_a_file_without_its_option(capsys: pytest.CaptureFixture[str], words: str) -> None:
+    code, out, err = run(capsys, words)
+    check_refusal(code, out, err, 2)
+    assert err.endswith("hint: give the file by --data FILE\n")
+
+
 def test_a_delta_that_would_allow_to_publish_a_record_is_remarked_once(capsys: pytest.CaptureFixture[str]) -> None:
     ask = "dp-sgd -n 500 --batch-size 50 --epochs 2 --sampling shuffle,poisson --noise-multiplier 2"
     assert run(capsys, f"{ask} -d 0.002,0.003")[2].count("publishing a record outright") == 1

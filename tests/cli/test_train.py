@@ -97,7 +97,7 @@ def test_the_run_that_is_executed_is_the_one_accounted(ask_json: Any, monkeypatc
     plans: list[Any] = []
     genuine = single.train
     monkeypatch.setattr(single, "train", lambda plan, *a, **k: (plans.append(plan), genuine(plan, *a, **k))[1])
-    [case] = ask_json(f"{LINE} --test-fraction 0.2")
+    [case] = ask_json(f"{LINE} --test-fraction 20%")
     [plan] = plans
     assert (plan.records, plan.columns, plan.order, plan.steps) == (455, 30, "full", case["inputs"]["steps"]["value"])
     assert plan.scale == best(case)["value"]

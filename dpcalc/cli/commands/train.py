@@ -15,7 +15,7 @@ import click
 from dpcalc.cli.cluster import cluster_options, there_of
 from dpcalc.cli.output.printing import emit
 from dpcalc.cli.query import Askers, Command, Flags, run_cases, training_options
-from dpcalc.cli.types import FILE, ONE_OVER_RECORDS
+from dpcalc.cli.types import FILE, ONE_OVER_RECORDS, number_of
 from dpcalc.errors import DpcalcError, SpecError
 from dpcalc.files.output import check_outputs, say
 from dpcalc.inert import printable
@@ -81,7 +81,13 @@ _PAUSE = 0.1  # seconds between two updates of a progress bar
     default=None,
     help="Subtract a noisy mean, which costs budget. Default: if the signal is strong enough.",
 )
-@click.option("--test-fraction", type=float, default=0.0, help="Share of the records held out for testing (default 0).")
+@click.option(
+    "--test-fraction",
+    metavar="SHARE",
+    default="0",
+    callback=lambda _context, _option, typed: number_of("--test-fraction", typed),
+    help="Share of the records held out for testing (default 0).",
+)
 @click.option(
     "--tune",
     metavar="KEY=V1,V2",

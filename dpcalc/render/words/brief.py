@@ -12,6 +12,7 @@ from dpcalc.model.draft import NOISE_SCALES
 from dpcalc.model.glosses import gloss_of
 from dpcalc.model.quantities import RISKS, Kind, Model, Quantity, Releases, Sampling
 from dpcalc.notions.guarantee import Composition
+from dpcalc.render.layout import counted
 from dpcalc.render.numbers import Digits, Side, number
 from dpcalc.render.words.positions import ALSO_CALLED, INDEX, group_size, record_meant
 from dpcalc.report import LOG_DELTA_ALONE, Case, Obstacle, Result
@@ -257,7 +258,7 @@ def facts(case: Case, digits: Digits) -> list[str]:
     if (size := group_size(case)) > 1:
         parts.append(f"groups of {size}{_taken(case.best)}")
     if case.ledger:
-        parts.append(f"{len(case.ledger['entries'])} entries")
+        parts.append(counted(len(case.ledger["entries"]), "entry", "entries"))
     if case.algorithm in ALGORITHMS:
         parts.append(_BATCHES.get(case.value("sampling")) or gloss_of(case.algorithm))
     parts += [f"{case.value(name)} {name}" for name in ("epochs", "steps") if case.value(name)][-1:]
