@@ -263,6 +263,9 @@ def _of_users(stated: Stated, sampling: Sampling, phases: tuple[Phase, ...]) -> 
     if sampling is not Sampling.POISSON:
         raise NotApplicable(f"the {k} records of a user are in different batches with sampling {sampling}: not covered",
                             "draw users as a whole, or by Poisson sampling")  # fmt: skip
+    if stated.get("max_batch_size") is not None:  # one with fewer records may be hidden less, and others lose records
+        raise NotApplicable(f"the {k} records of a user are cut from truncated batches one by one: not covered",
+                            "draw users as a whole, and truncate batches of users")  # fmt: skip
     truth = f"a user is drawn if any of its {k} records is"
     stated.claims.append(Claim("the rate of one record", truth, {"phases": phases}))
     return tuple(phase._replace(rate=min(1.0, loader.any_of(phase.rate or 1.0, k))) for phase in phases)

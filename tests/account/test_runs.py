@@ -445,6 +445,16 @@ def test_of_cut_batches_no_larger_rate_is_taken(written: Written, content: Any) 
         read(path, "--sampling poisson --adjacency replace-one")
 
 
+def test_records_of_users_are_not_cut_one_by_one(written: Written) -> None:
+    """By the rate of a user with all its records, one with fewer would be hidden less than is said."""
+    content = {"sample_rate": 0.9, "records": 3, "steps": 1, "noise_multiplier": 3.3, "max_batch_size": 1}
+    path = written("run.json", content)
+    asked = "--sampling poisson --adjacency replace-one --clip-per user --max-records-per-user"
+    assert read(path, f"{asked} 1").phases == (P(3.3, 0.9, 1),)
+    with pytest.raises(NotApplicable, match="records of a user are cut"):
+        read(path, f"{asked} 2")
+
+
 @pytest.mark.parametrize("smooth", [True, False])
 def test_very_many_kinds_of_steps_have_the_worst_of_alike_ones(written: Written, *, smooth: bool) -> None:
     chance = random.Random(0)
