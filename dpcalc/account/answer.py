@@ -38,7 +38,7 @@ def account(run: Described, gates: Sequence[Gate] = (), *, curves: bool = False)
     case = _asked(run, Question(None, delta, log_delta, source=_SOURCE, curves=curves))
     notes = (*_reading(run), *_other_readings(run, case))
     case = case._replace(note_data=(*notes, *case.note_data))
-    return case._replace(assertions=(*case.assertions, *judged(gates, case)))
+    return case._replace(assertions=judged(gates, case))
 
 
 _SOURCE = Source.ARGUMENT

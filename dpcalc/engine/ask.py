@@ -55,7 +55,7 @@ def ask(
     question: Question,
     *,
     sources: Sources | None = None,
-    gates: Sequence[Gate] = (),
+    gates: Sequence[Gate] | None = None,
     notes: bool = True,
     brief: bool = False,
     best_only: bool = False,
@@ -69,7 +69,7 @@ def ask(
         given: parameter name -> value, None where not given; ``schedule`` may hold a path.
         question: what is sought.
         sources: parameter name -> where it came from.
-        gates: parsed assertions.
+        gates: parsed assertions; None if the case is judged elsewhere, as those of recipes are.
         notes: whether to add advice and remarks.
         brief: whether the case is one of several, so that only cheap notes are computed.
         best_only: whether to leave out the bounds that cannot be the best: lower values, limits and implied bounds.
@@ -104,7 +104,7 @@ def best_of(command: str, given: Given, question: Question, sources: Sources | N
     if COMMANDS[command].prices or question.risks or question.targets or question.curves:
         return None
     try:
-        return ask(command, given, question, sources=sources, notes=False, brief=True, best_only=True)
+        return ask(command, given, question, sources=sources, gates=(), notes=False, brief=True, best_only=True)
     except DpcalcError:
         return None
 
@@ -129,7 +129,7 @@ class _AnyInquiry:
 
     run: Run | None = None
 
-    def __init__(self, command: Command, question: Question, gates: Sequence[Gate]) -> None:
+    def __init__(self, command: Command, question: Question, gates: Sequence[Gate] | None) -> None:
         self.command, self.question, self.gates = command, question, gates
 
     def _certified(self, case: Case) -> Case:
@@ -140,8 +140,8 @@ class _AnyInquiry:
         return certify(case, self.run, self.question, without_definition(), taken)
 
     def _judged(self, case: Case) -> tuple[Assertion, ...]:
-        """Return the verdict on every gate."""
-        if not self.gates:
+        """Return the verdict on every gate, those that the question implies first."""
+        if not (self.gates or case.assertions):
             return ()
         from dpcalc.engine.gate import judged
 
@@ -151,7 +151,9 @@ class _AnyInquiry:
 class CostInquiry(_AnyInquiry):
     """One question about the cost of a budget."""
 
-    def __init__(self, command: Command, description: Description, question: Question, gates: Sequence[Gate]) -> None:
+    def __init__(
+        self, command: Command, description: Description, question: Question, gates: Sequence[Gate] | None
+    ) -> None:
         super().__init__(command, question, gates)
         self.description = description
 
@@ -177,7 +179,7 @@ class Inquiry(_AnyInquiry):
     run: Run
 
     def __init__(
-        self, command: str, given: Given, question: Question, sources: Sources, gates: Sequence[Gate] = (), *,
+        self, command: str, given: Given, question: Question, sources: Sources, gates: Sequence[Gate] | None = None, *,
         notes: bool, best_only: bool, brief: bool = False,
     ) -> None:  # fmt: skip
         super().__init__(COMMANDS[command], question, gates)
@@ -215,8 +217,8 @@ class Inquiry(_AnyInquiry):
             from dpcalc.engine.attack.curves import with_curves
 
             case = with_curves(case, run, question)
-        assertions = (*implied_gate(question, case), *self._judged(case))
-        return case._replace(assertions=assertions) if assertions else case
+        case = case._replace(assertions=implied_gate(question, case))
+        return case._replace(assertions=self._judged(case))
 
     def _answer(self) -> Case:
         """Return the case; if no bound covers the run, the error names the nearest covered one."""
@@ -276,7 +278,7 @@ class Inquiry(_AnyInquiry):
             return case
         from dpcalc.engine.gate import risks_of
 
-        risks = risks_of(self.gates, self.question.risks)
+        risks = risks_of(self.gates or (), self.question.risks)
         if risks is None:
             return case
         from dpcalc.engine.attack.risk import with_risk

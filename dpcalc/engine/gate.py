@@ -274,18 +274,22 @@ def quantity(result: Result, name: str) -> float:
     return float(value)
 
 
-def judged(gates: Sequence[Gate], case: Case) -> tuple[Assertion, ...]:
+def judged(gates: Sequence[Gate] | None, case: Case) -> tuple[Assertion, ...]:
     """Return the verdict on every gate; one more fails if delta is so large that the others are meaningless.
+
+    Args:
+        gates: asked for; None if the case is judged elsewhere.
+        case: with the gates that its question implies.
 
     Raises:
         GateRefused, SpecError: as `dpcalc.engine.gate.judge`; or the noise of the case has two readings.
     """
-    if not gates:
-        return ()
+    if gates is None or not (gates or case.assertions):
+        return case.assertions
     from dpcalc.engine.advice.missing import refuse_misread
 
     refuse_misread(case)
-    return (*(judge(gate, case) for gate in gates), *large_delta_gate(case))
+    return (*case.assertions, *(judge(gate, case) for gate in gates), *large_delta_gate(case))
 
 
 REASON = (

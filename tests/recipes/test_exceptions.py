@@ -75,6 +75,19 @@ def test_python_and_ledgers_refuse_such_a_noise_at_a_gate() -> None:
             ask(["epsilon<=1"])
 
 
+def test_a_budget_beside_the_noise_is_a_gate_as_well() -> None:
+    run: dict[str, Any] = {
+        "records": 50000, "batch_size": 500, "clip": 1, "epochs": 20, "sampling": "shuffle", "adjacency": "zero-out",
+    }  # fmt: skip
+    for ask in (functools.partial(dpcalc.dp_sgd, **run),
+                lambda epsilon, delta, **noise: dpcalc.ledger([{"algorithm": "dp-sgd", **run, **noise}],
+                                                              epsilon=epsilon, delta=delta)):  # fmt: skip
+        with pytest.raises(dpcalc.SpecError, match="multiplier of 550"):
+            ask(epsilon=1, delta=1e-5, noise_std=1.1)
+        for delta, failed in ((1e-5, False), (1e-4, True)):
+            assert ask(epsilon=30, delta=delta, noise_multiplier=1.1).cases[0].failed is failed
+
+
 @pytest.mark.parametrize("name", WEAK)
 def test_an_exception_fails_unless_the_case_accepts_it(write: Write, name: str) -> None:
     found = checked(write(f"a: {WEAK[name]}}}\nb: {WEAK[name]}, accept: {name}}}\nc: {WEAK[name]}, accept: [{name}]}}"))

@@ -77,7 +77,7 @@ BOUNDS = tuple(f"ledger.{form}" for form in _TITLES)
 """The ids of the rows."""
 
 
-def answer_ledger(ledger: Ledger, question: Question, gates: Sequence[Any] = ()) -> Case:
+def answer_ledger(ledger: Ledger, question: Question, gates: Sequence[Any] | None = None) -> Case:
     """Return the case of a ledger: epsilon at delta, delta at epsilon, or the noise of the last entry.
 
     Raises:
@@ -119,7 +119,8 @@ def answer_ledger(ledger: Ledger, question: Question, gates: Sequence[Any] = ())
     if question.curves and ledger.adjacency not in ONE_WAY:
         case = _with_curves(case, _worst_of(parts))
     case = case._replace(warnings=tuple(_misread(asked, question, case)))
-    return case._replace(assertions=(*implied_gate(question, case), *judged(gates, case)))
+    case = case._replace(assertions=implied_gate(question, case))
+    return case._replace(assertions=judged(gates, case))
 
 
 def _misread(ledger: Ledger, question: Question, case: Case) -> Iterator[str]:

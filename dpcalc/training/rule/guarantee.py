@@ -56,7 +56,7 @@ def account(draft: Draft, gates: Sequence[Gate] = ()) -> Case:
         SpecError, NotApplicable, Infeasible: see `dpcalc.engine.answer.answer`.
     """
     try:
-        case = ask("compare", draft, draft.question, gates=gates, notes=False)
+        case = ask("compare", draft, draft.question, gates=gates or None, notes=False)
     except DpcalcError as error:
         error.hint = _cure(error.parameters, error.hint or "")
         raise
@@ -285,10 +285,10 @@ class _Rounded:
         assert best is not None
         case = case._replace(
             guess=guess_of_answer(best),
-            assertions=(*implied_gate(self.question, case), *judged(gates, case)),
+            assertions=implied_gate(self.question, case),
             note_data=(*case.note_data, rounding_note(best)),
         )
-        return Guaranteed(case, *self.carried[best.bound])
+        return Guaranteed(case._replace(assertions=judged(gates or None, case)), *self.carried[best.bound])
 
     def _lessened(self) -> Question:
         """Return the question with the budget minus the reserved part, rounded down."""
