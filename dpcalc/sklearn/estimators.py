@@ -29,7 +29,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
 
-from dpcalc.api.asked import as_keywords
+from dpcalc.api.asked import as_keywords, in_keywords
 from dpcalc.errors import PrivacyWarning, SpecError, warn
 from dpcalc.model.parameter import check
 from dpcalc.model.quantities import Given
@@ -141,6 +141,7 @@ class _Linear(BaseEstimator):
         check_consistent_length(rows, targets)
         return rows, targets
 
+    @in_keywords()
     def _train(self, rows: Array, targets: NDArray[Any], given: Given, because: str | None, **setup: Any) -> None:
         """Fit, and keep what came of it; ``because`` says why the outcome is not private, if it is not."""
         low, high = self._interval(rows.shape[1])

@@ -228,6 +228,13 @@ def test_ends_of_the_wrong_shape_are_refused_by_name(name: str, wrong: Any, said
 
 
 @needs_sklearn
+def test_a_wrong_budget_is_named_by_its_keyword() -> None:
+    with pytest.raises(dpcalc.SpecError) as error:
+        estimator("DPClassifier", epsilon=-1).fit(np.zeros((9, 3)), np.arange(9) % 2)
+    assert error.value.hint == "for example epsilon=1"
+
+
+@needs_sklearn
 @pytest.mark.parametrize(
     "wrong",
     [{"epsilon": -1.0}, {"delta": 2.0}, {"classes": ("a",)}, {"classes": ("a", "a")}, {"classes": "no,yes"},
