@@ -11,7 +11,7 @@ from dpcalc.checked import Assertion
 from dpcalc.engine.solving.search import DIRECTIONS, HIGHEST
 from dpcalc.errors import GateRefused, SpecError
 from dpcalc.model.algorithm import Source
-from dpcalc.model.parameter import PARAMETERS
+from dpcalc.model.parameter import PARAMETERS, meant_by
 from dpcalc.model.quantities import ATTACKS, CHOSEN, RISKS, SUFFICIENT, Quantity
 from dpcalc.model.question import NO_RISKS, Ledger, RiskQuestion
 from dpcalc.plain_enum import PlainEnum
@@ -82,7 +82,11 @@ def split(text: str) -> tuple[str, Sign, str]:
     name = name.replace("-", "_")
     base, _, at = name.partition("@")
     if base not in QUANTITIES or (at and base not in ATTACKS):
-        raise SpecError(f"{text!r}: cannot assert on {name!r}", f"one of {', '.join(QUANTITIES)}")
+        from dpcalc.files.place import near
+
+        meant = meant_by(base, QUANTITIES)
+        hint = f"did you mean {meant}?" if meant else near(base, QUANTITIES)
+        raise SpecError(f"{text!r}: cannot assert on {name!r}", hint)
     if bool(ATTACKS.get(base)) != bool(at):
         example = f"{base}@{_EXAMPLES[ATTACKS[base]]}" if ATTACKS[base] else base
         raise SpecError(f"{text!r}: what is {name} asked at?", f"write, for example, '{example}<=0.1'")

@@ -456,7 +456,7 @@ def _body(path: str | None, files: Files, place: Place) -> Table:
 def _parsed(path: str, raw: bytes) -> Table:
     shown = str(Place(path))
     node = parse_json(shown, raw) if path.endswith(".json") else parse_yaml(shown, raw, _SYNTAX)
-    return body_of(node, shown, VERSION, {"recipe": "a recipe is run with `dpcalc check`"})
+    return body_of(node, shown, VERSION)
 
 
 def with_asked(

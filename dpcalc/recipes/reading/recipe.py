@@ -218,14 +218,21 @@ class Malformed(SpecError):
         super().__init__(self.errors[0].message, self.errors[0].hint)
 
 
-def body_of(node: Node | None, shown: str, version: str, elsewhere: Mapping[str, str] | None = None) -> Table:
+_READERS = {
+    "recipe": "a recipe is run with `dpcalc check`",
+    "ledger": "a ledger is added up with `dpcalc ledger`",
+    "policy": "a policy is given to `dpcalc check RECIPE --policy`",
+}
+"""The hint on what reads a file of another kind."""
+
+
+def body_of(node: Node | None, shown: str, version: str) -> Table:
     """Return the mapping in a document, after a check of its version.
 
     Args:
         node: the parsed document; None if it is empty.
         shown: the name of the file.
         version: ``kind/number``.
-        elsewhere: beginning of another version -> the hint on what reads it.
 
     Raises:
         SpecError: it has another version, or none.
@@ -239,7 +246,8 @@ def body_of(node: Node | None, shown: str, version: str, elsewhere: Mapping[str,
         raise body.place.error(f"this is not a {kind}: the version is missing", start)
     written = text(field.node, "dpcalc")
     if written != version:
-        hint = next((hint for other, hint in (elsewhere or {}).items() if written.startswith(other)), None)
+        other = written.partition("/")[0]
+        hint = _READERS.get(other) if other != kind else None
         raise field.node.place.error(f"dpcalc is {clipped(written)}; this release reads {version}", hint)
     return body
 
