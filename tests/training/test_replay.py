@@ -22,6 +22,7 @@ LINES = (
     "--labels no,yes -e 4 --class-weight 1,5",
     "--labels no,yes -e 0.3 --class-weight sqrt --class-shares 0.9,0.1 --loss hinge",
     "--labels no,yes,2 -e 9 --class-weight 1e-300,1,0.3 --release epoch",
+    "--labels no,yes,2 -e 24 --class-weight 1e-300,1,0.3",  # with a bias of each class
     "--labels no,yes -e 4 --class-weight 1,5 --batch-size 20",
     "--labels no,yes -e 8 --class-weight balanced --class-shares 0.9,0.1 --batch-size 20 --release epoch",
     "--labels no,yes,2 -e 8 --class-weight 1,2,3 --batch-size 4 --epochs 10",
