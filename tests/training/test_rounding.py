@@ -11,8 +11,7 @@ import pytest
 from dpcalc.errors import NotApplicable
 from dpcalc.model.loss import of
 from dpcalc.model.loss.base import ScaledDescent
-from dpcalc.training.run import kernel, single
-from dpcalc.training.run.domain import Ball
+from dpcalc.training.run import domain, kernel, single
 from dpcalc.training.run.exact_sums import ExactSums, bits_kept, cut_iterate, grid_of, rounded, rounded_sum
 from dpcalc.training.run.orders import Stretch
 from dpcalc.training.run.plan import Plan, plan
@@ -69,7 +68,7 @@ def test_one_record_is_summed_as_several_are(loss: Any) -> None:
     w = 2.0 * np.random.default_rng(4).normal(size=5)
     sums.released = lambda total, noise: (ones.append(total), noise)[1]
     still = Stretch(0, rows, 60, 1, 1, ends_pass=False), np.zeros(60), np.full(60, 8.0), np.zeros((60, 5))
-    assert (sums.singly(*still).taken(w, np.ones(60), Ball()) == w).all()
+    assert (sums.singly(*still).taken(w, np.ones(60), domain.Ball()) == w).all()
     assert len(ones) == 60
     for i, one in enumerate(ones):
         whole = sums._sum([(sums.features[i : i + 1], problem.labels[i : i + 1], sums.steepest[i : i + 1])], w)
@@ -329,6 +328,24 @@ def step_on_real_numbers(chosen: Plan, problem: Problem, w: np.ndarray, rows: An
     eta, scale = long(float(chosen.step_size)), long(float(chosen.scale))
     moved = (slopes @ x) / len(rows) - loss.regularisation * w - scale * noise.astype(long)
     return np.asarray(w + eta * moved)
+
+
+@pytest.mark.skipif(np.finfo(np.longdouble).nmant < 60, reason="no extended precision")
+@pytest.mark.parametrize("columns", [6, 64, 65, 1000, 10**4])
+@pytest.mark.parametrize("size", [1.0 - 1e-14, 1.0, 1.0 + 1e-14, 3.0])
+def test_a_projection_is_as_near_as_said(columns: int, size: float) -> None:
+    """Squares of which all but the first are lost one by one, and random ones."""
+    ball, rng = domain.Ball(2.0), np.random.default_rng(columns)
+    held = ball.inner(columns)[0]
+    for w in (np.append(1.0, np.full(columns - 1, math.sqrt(0.9 * 2.0**-53))), rng.standard_normal(columns)):
+        w *= size * held / float(np.sqrt(np.sum(w.astype(np.longdouble) ** 2)))
+        exact = w.astype(np.longdouble)
+        long = np.sqrt(np.sum(exact**2))
+        exact *= min(np.longdouble(1.0), np.longdouble(held) / long)
+        for moved in (w.copy(), np.stack((w, w))):
+            ball.project(moved)
+            off = float(np.sqrt(np.sum((np.atleast_2d(moved)[0] - exact) ** 2)))
+            assert off <= 2.0**-53 * domain.projection_error(columns) * 2.0
 
 
 STEPS: list[tuple[str, Any, dict[str, Any]]] = [

@@ -20,6 +20,7 @@ Array = NDArray[np.float64]
 _SLACK = 1e-12
 _LEAST, _MOST = 1e-30, 1e30  # range of a radius: squares of norms, and of rounding errors on them, are normal doubles
 _UNIT = 2.0**-53
+_SHORT = 64  # entries of vectors whose squares may be summed in any order
 
 
 @dataclass(frozen=True)
@@ -38,10 +39,12 @@ class Ball:
                 "see --radius, or use other units",
             )
 
-    def inner(self, columns: int) -> tuple[float, float]:
-        """Return the norm of projected vectors of this many entries, and its square; vectors above that are projected.
+    def inner(self, columns: int) -> tuple[float, float, float]:
+        """Return the norm of projected vectors of this many entries, its square, and a square that is surely below it.
 
-        The norm is so far below the radius that every vector with a computed square up to this is in the ball.
+        Vectors whose `square_of` is above the second are projected. The norm is so far below the radius that every
+        vector with a computed square up to that is in the ball. Up to the third, a square summed in any order shows
+        that a vector stays as it is.
         """
         return _inner(self.radius, columns)
 
@@ -49,14 +52,14 @@ class Ball:
         """Move w, shape (d,) or (replicas, d), to the nearest point, in place; return whether anything was moved."""
         if self.radius == math.inf:
             return False
-        held, most = self.inner(w.shape[-1])
+        held, most, _ = self.inner(w.shape[-1])
         if w.ndim == 1:
-            square = float(np.dot(w, w))
+            square = float(square_of(w))
             if square <= most:
                 return False
             w *= held / math.sqrt(square)
             return True
-        squares = np.einsum("...i,...i->...", w, w)
+        squares = square_of(w)
         outside = squares > most
         if not np.any(outside):
             return False
@@ -68,7 +71,32 @@ class Ball:
         return bool(np.all(np.einsum("...i,...i->...", w, w) <= self.radius * self.radius))
 
 
+def square_of(w: Array) -> Array:
+    """Return |w|^2 along the last axis, off by less than d u of it, or (2 sqrt(d) + 2) u above d = `_SHORT`.
+
+    Of a long vector it is a sum of sums of sqrt(d) squares.
+    """
+    if w.shape[-1] <= _SHORT:
+        short: Array = np.dot(w, w) if w.ndim == 1 else np.einsum("...i,...i->...", w, w)
+        return short
+    long: Array = np.add.reduceat(w * w, _starts(w.shape[-1]), axis=-1).sum(axis=-1)
+    return long
+
+
+def projection_error(columns: int) -> float:
+    """Return a bound on the error of a projection, in units of roundoff of the radius: half that of the square, and few
+    roundings of its root, a quotient and products.
+    """
+    return 0.5 * columns + 6.0 if columns <= _SHORT else math.sqrt(columns) + 7.0
+
+
 @lru_cache
-def _inner(radius: float, columns: int) -> tuple[float, float]:
-    held = radius * (1.0 - max(_SLACK, 4.0 * (columns + 8) * _UNIT))
-    return held, held * held
+def _starts(columns: int) -> NDArray[np.int64]:
+    return np.arange(0, columns, math.isqrt(columns - 1) + 1)
+
+
+@lru_cache
+def _inner(radius: float, columns: int) -> tuple[float, float, float]:
+    slack = 4.0 * (columns + 8) * _UNIT
+    held = radius * (1.0 - max(_SLACK, slack))
+    return held, held * held, held * held * (1.0 - slack if columns > _SHORT else 1.0)

@@ -21,7 +21,7 @@ from dpcalc.errors import SpecError
 from dpcalc.model.algorithm import Release
 from dpcalc.model.quantities import Noise
 from dpcalc.training.run.capped import capped_descents, total_of
-from dpcalc.training.run.domain import Ball
+from dpcalc.training.run.domain import Ball, square_of
 from dpcalc.training.run.orders import Step, Stretch
 from dpcalc.training.run.plan import Plan
 from dpcalc.training.run.problem import Problem, slope_caps
@@ -121,7 +121,8 @@ class Singly(NamedTuple):
             domain: the set that iterates are projected onto.
         """
         dot, slope, released, (count, columns) = np.dot, self.slope, self.released, self.features.shape
-        held, most = domain.inner(columns)
+        held, most, surely = domain.inner(columns)
+        short = surely == most
         stacked = _on_lines(count + 1, 3, columns)
         stacked[:-1, 0, :columns], stacked[0, 1, :columns], stacked[:-1, 2, :columns] = self.features, w, self.noise
         products, weights = np.empty(2), np.ones(3)
@@ -130,7 +131,7 @@ class Singly(NamedTuple):
         for whole, pair, after, label, cap, unit, factor, kept in views:
             dot(pair, pair[1], products)
             z, square = products.tolist()
-            if square > most:
+            if square > surely and (short or (square := float(square_of(pair[1, :columns]))) > most):
                 shrunk = held / math.sqrt(square)
                 z, kept = z * shrunk, kept * shrunk
             steep = max(-cap, min(cap, slope(z, label)))  # nan becomes the cap

@@ -26,6 +26,7 @@ from dpcalc.numerics.floats import up
 from dpcalc.training.run.capped import WIDEST, slope_error
 from dpcalc.training.run.checks import lipschitz_of
 from dpcalc.training.run.correlation import BEYOND, nodes, shift_of
+from dpcalc.training.run.domain import projection_error
 from dpcalc.training.run.exact_sums import grid_of
 from dpcalc.training.run.plan import Plan
 
@@ -376,7 +377,7 @@ class _Errors:
     def before_noise(self) -> Array:
         """Return a bound on the error of a step's mean: from the projection before it, scores, slopes and their sum.
 
-        With u = 2^-53, d dimensions and a batch of b, the errors are less than: (d/2 + 6) u R for a projection;
+        With u = 2^-53, d dimensions and a batch of b, the errors are less than: that of a projection;
         (d + 16) u |w| B for scores, in any order of summation, which moves a gradient by the smoothness times that over
         B; and b + d + 4 K + 32 units of L + B max(1, Y) for slopes, caps, weights of classes, the sum and its factor.
         For K classes d is replaced by d K: the scores of a class need d, and the softmax the rest. Slopes of the
@@ -390,7 +391,7 @@ class _Errors:
         plan, loss, furthest = self.plan, self.loss, self.furthest
         assert loss.smoothness is not None
         eta = np.multiply(plan.step_size, max(batch.size / batch.divisor for batch in plan.batches))
-        projected = 0.5 * plan.columns + 6.0 if math.isfinite(plan.domain.radius) else 0.0
+        projected = projection_error(plan.columns) if math.isfinite(plan.domain.radius) else 0.0
         steepest = self.lipschitz + loss.feature_bound * max(1.0, loss.label_bound or 0.0)
         summed = max(batch.size for batch in plan.batches) + plan.columns + 4.0 * loss.scores + 32.0
         off = (projected + eta * loss.smoothness * (plan.columns + 16.0)) * furthest + summed * eta * steepest
