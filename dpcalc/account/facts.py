@@ -10,7 +10,7 @@ from enum import Enum, auto
 from typing import Any, NamedTuple
 
 from dpcalc.errors import SpecError
-from dpcalc.files.documents import Items, Node, Scalar
+from dpcalc.files.documents import Items, Node, Scalar, number_text
 from dpcalc.files.place import clipped
 from dpcalc.model.numbers import parse_delta, parse_integer, parse_number
 from dpcalc.model.parameter import MAX_RECORDS, PARAMETERS, check
@@ -319,7 +319,7 @@ def value_of(name: str, node: Node) -> Any:
 def _text(name: str, node: Node) -> str:
     if not isinstance(node, Scalar) or node.tagged or not node.text.strip() or len(node.text) > 200:
         raise SpecError(f"{name} is not a single value", "write a number or a word")
-    return node.text.strip()
+    return number_text(node, name).strip()
 
 
 _NOT_POISSON = ("batch", "random", "sequential", "distributed", "shuffle", "shuffled", "subsetrandom", "grouped")

@@ -101,6 +101,24 @@ def text(node: Node, what: str) -> str:
     return node.text
 
 
+_OCTAL = re.compile(r"[+-]?0[0-9_]{1,98}")
+
+
+def number_text(node: Node, what: str) -> str:
+    """Return the text of a number.
+
+    Raises:
+        SpecError: the node is something else, or programs read the number in two ways.
+    """
+    typed = text(node, what).strip(" ")
+    if _OCTAL.fullmatch(typed):
+        raise node.place.error(
+            f"{what} is {typed}, which some YAML readers take for {int(typed.replace('_', ''))} and some for an octal",
+            "write it without the leading zero", discreet=f"{what} has a leading zero",
+        )  # fmt: skip
+    return typed
+
+
 # --- readers of `Table.read` ------------------------------------------------------------------------------------------
 
 

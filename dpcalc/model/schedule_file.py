@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from dpcalc.errors import SpecError
 from dpcalc.files import reading
-from dpcalc.files.documents import Items, Node, Rules, Scalar, Table, parse_yaml
+from dpcalc.files.documents import Items, Node, Rules, Scalar, Table, number_text, parse_yaml
 from dpcalc.files.lines import text_blocks
 from dpcalc.files.place import FileError, Place, discreetly, ending, shown_path
 from dpcalc.files.reading import is_standard_input, opened, reported, standard_input
@@ -346,7 +346,7 @@ def _read_yaml(shown: str, stream: IO[bytes], wanted: Columns) -> dict[str, NDAr
     length = steps or max(len(cells) for _, _, cells in fields.values())
     table = {}
     for name, (place, is_list, cells) in zip(names, fields.values(), strict=True):
-        values = [_parse_cell(cell.place, name, cell.text) for cell in cells]
+        values = [_parse_cell(cell.place, name, number_text(cell, name)) for cell in cells]
         if is_list and len(values) != length:
             hint = "write as many values as there are steps, or one number without brackets"
             raise place.error(f"{name} has {len(values)} values for {length} steps", hint)
@@ -392,7 +392,7 @@ def _steps(entry: _Entry | None) -> int | None:
     place, is_list, cells = entry
     if is_list:
         raise place.error("steps is a list", "write one whole number")
-    return _parse_count(cells[0].place, "steps", cells[0].text)
+    return _parse_count(cells[0].place, "steps", number_text(cells[0], "steps"))
 
 
 _READERS: Mapping[str, Callable[[str, IO[bytes], Columns], dict[str, NDArray[np.float64]]]] = {

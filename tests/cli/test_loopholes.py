@@ -45,6 +45,25 @@ def test_a_recipe_is_given_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert exits("check c.yaml ./c.yaml --baseline base.json") == 2
 
 
+OCTAL = {
+    "r.yaml": "dpcalc: recipe/1\ndefaults: {lipschitz: 1, smoothness: 1, delta: 1e-6}\ncases:\n"
+    "  a: {algorithm: pnsgd, index: 1, schedule: s.yaml, accept: one-index, assert: epsilon <= 9}\n",
+    "s.yaml": "step_size: 0.1\nnoise_std: [%s, 10]\n",
+    "l.yaml": "dpcalc: ledger/1\nbudget: {epsilon: 9, delta: 1e-6}\nentries: {x: {noise_multiplier: %s}}\n",
+    "run.yaml": "{dataset_size: 60000, batch_size: 256, drop_last: true, epochs: 8, noise_multiplier: %s, "
+    "poisson_sampling: true}\n",
+}
+
+
+@pytest.mark.parametrize("line", ["check r.yaml", "ledger l.yaml", "account run.yaml -d 1e-5 --assert 'epsilon <= 9'"])
+def test_a_number_of_yaml_has_no_leading_zero(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    for number, code in (("10", 0), ("010", 2)):  # 010 is 8 for PyYAML, with less noise
+        for name, text in OCTAL.items():
+            Path(name).write_text(text.replace("%s", number), encoding="utf-8")
+        assert exits(line) == code
+
+
 def test_an_expected_value_is_no_gate_of_a_strict_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     text = (

@@ -22,11 +22,11 @@ from dpcalc.files.documents import (
     Scalar,
     Table,
     mapping,
+    number_text,
     one_of,
     parse_json,
     parse_yaml,
     table,
-    text,
     word,
 )
 from dpcalc.files.place import Place, clipped, near
@@ -177,7 +177,7 @@ class Reader:
         if setting.unread is not None:
             raise setting.unread
         try:
-            return parse(text(setting.node, name).strip(" "))
+            return parse(number_text(setting.node, name))
         except SpecError as error:
             if setting.origin:
                 raise setting.place.error(f"{name} is that of {clipped(setting.origin)}, and no such number") from None

@@ -13,7 +13,20 @@ from dpcalc.engine.commands import COMMANDS
 from dpcalc.engine.convert import TAKEN as CONVERTED
 from dpcalc.engine.premises import STARTS
 from dpcalc.errors import SpecError
-from dpcalc.files.documents import BOOLEANS, KINDS, Field, Items, Node, Scalar, Table, items, repeated, text, word
+from dpcalc.files.documents import (
+    BOOLEANS,
+    KINDS,
+    Field,
+    Items,
+    Node,
+    Scalar,
+    Table,
+    items,
+    number_text,
+    repeated,
+    text,
+    word,
+)  # fmt: skip
 from dpcalc.files.place import Place, clipped, near
 from dpcalc.model.numbers import MAX_SWEEP, parse_delta, parse_integer, parse_number, parse_sweep
 from dpcalc.model.parameter import EVERY, RATES, TARGETS, check, conversion, meant_by, name_of, not_covered
@@ -43,7 +56,6 @@ MANY = ("order", "ignore", "labels", "rdp", "target_range", *RATES)
 MAX_TEXT = 4000
 """The largest length of a value, which is repeated in the names of cases and in every report."""
 
-_OCTAL = re.compile(r"[+-]?0[0-9_]+")
 _LONGEST = MAX_SWEEP * 20
 
 
@@ -160,7 +172,7 @@ def _one(name: str, node: Node, files: Files, choices: tuple[str, ...] | None, o
         return BOOLEANS[typed]
     if not _is_number(name):
         return _word(name, node, typed, choices)
-    return _number(name, node, typed)
+    return _number(name, node)
 
 
 def _never(typed: str, origin: str) -> bool:
@@ -192,12 +204,8 @@ def _word(name: str, node: Scalar, typed: str, choices: tuple[str, ...] | None) 
         return str(check(name, typed))
 
 
-def _number(name: str, node: Scalar, typed: str) -> Any:
-    if _OCTAL.fullmatch(typed):
-        raise node.place.error(
-            f"{name} is {typed}, which some YAML readers take for {int(typed.replace('_', ''))} and some for an octal",
-            "write it without the leading zero",
-        )
+def _number(name: str, node: Scalar) -> Any:
+    typed = number_text(node, name)
     try:
         if name == Quantity.DELTA:
             return Delta(*parse_delta(typed))
