@@ -89,11 +89,20 @@ def test_hiding_that_gains_nothing_is_said_to(line: str, said: str, ask: Any) ->
     assert said in " ".join(ask(line).split())
 
 
-def test_what_hiding_gains_is_composition_over_the_answer(ask: Any, ask_json: Any) -> None:
-    line = ONE[15]
+@pytest.mark.parametrize(
+    ("line", "quantity"),
+    [
+        (ONE[15], "epsilon"),
+        (
+            f"dp-sgd -n 1000 --batch-size 100 --epochs 9 {LOGISTIC} --clip 1 --eta 0.5 -R 2 --release last "
+            "--sampling shuffle --adjacency zero-out -e 3 -d 1e-5", "noise_multiplier",
+        ),
+    ],
+)  # fmt: skip
+def test_what_hiding_gains_is_composition_over_the_answer(line: str, quantity: str, ask: Any, ask_json: Any) -> None:
     [case] = ask_json(line)
     hidden, seen = (row["value"] for row in case["results"][:2])
-    said = float(ask(line).partition("makes epsilon ")[2].split()[0])
+    said = float(" ".join(ask(line).split()).partition(f"makes {quantity} ")[2].split()[0])
     assert 0.99 * seen / hidden <= said <= seen / hidden
 
 

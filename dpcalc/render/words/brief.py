@@ -321,6 +321,10 @@ _NO_GAIN = 1.0 + 1e-6
 """Values that differ by less are equal: two computations of one composition round differently."""
 
 
+_HIDDEN_LESS = (Quantity.EPSILON, Quantity.DELTA, Quantity.MU, "noise_multiplier", *NOISE_SCALES)
+"""What may be smaller if the iterates are hidden."""
+
+
 def hiding(case: Case) -> str:
     """Return the gain of releasing only the last iterate; empty if the case does not have it."""
     best, algorithm = case.best, ALGORITHMS.get(case.algorithm)
@@ -329,7 +333,7 @@ def hiding(case: Case) -> str:
     if algorithm.release is not Release.LAST and not (algorithm.clipped and case.value("release") == Releases.LAST):
         return ""
     seen = [result for result in case.results if result.guarantee and HIDDEN.keys().isdisjoint(result.assumes)]
-    if not seen or best.quantity not in (Quantity.EPSILON, Quantity.DELTA, Quantity.MU):
+    if not seen or best.quantity not in _HIDDEN_LESS:
         return ""
     gain = math.exp(min(seen[0].log_value - best.log_value, _LARGEST))
     if gain > _NO_GAIN:
