@@ -271,8 +271,9 @@ def _step_size_not_monotone(run: Run) -> str:
 
 
 def _clean_steps_not_monotone(run: Run) -> str:
-    if (run.contraction or 0.0) > 1.0 and (run.value("requests") or 1) > 1:
-        return "with contraction above 1 more steps also spread the models of earlier requests further apart"
+    expanding = (run.contraction or 0.0) > 1.0 or (run.strong_convexity or 0.0) < 0.0
+    if expanding and (run.value("requests") or 1) > 1:
+        return "steps that expand also spread the models of earlier requests further apart"
     return ""
 
 

@@ -53,8 +53,9 @@ def test_steps_that_expand_are_not_solved_for_with_several_requests() -> None:
     """More steps are no safer there, so that no number of them is "at least enough"."""
     assert mu(contraction=1.01, requests=3, clean_steps=200) > mu(contraction=1.01, requests=3, clean_steps=50)
     asked = {"start_distance": 0.02, **STEPS, "epsilon": 0.5, "delta": 1e-6, "solve": "clean_steps"}
-    with pytest.raises(SpecError, match="cannot solve for clean_steps: with contraction above 1"):
-        dpcalc.unlearn(contraction=1.01, requests=3, **asked)
+    for expanding in ({"contraction": 1.01}, {"smoothness": 1.0, "strong_convexity": -0.1}):
+        with pytest.raises(SpecError, match="cannot solve for clean_steps: steps that expand"):
+            dpcalc.unlearn(**expanding, requests=3, **asked)
     for more in ({"contraction": 1.01}, {"contraction": 1.0, "requests": 3}):
         assert dpcalc.unlearn(**more, **asked).cases[0].best is not None
 
