@@ -358,3 +358,20 @@ def test_rules_for_steps() -> None:
     below, above = (holder_sgd.steps_exponent_unbounded(holder_exponent=0.386 + d) for d in (-1e-3, 1e-3))
     assert 1.0 == above < below < 1.01
     assert holder_sgd.gradient_complexity(records=100, holder_exponent=0.0, bounded=False) == 10**4
+
+
+def test_more_records_may_cost_more_where_a_chance_is_over_all_of_them() -> None:
+    """Of the published split; the exact ones fall with the records."""
+    few, many = (
+        {
+            result.bound: result.value
+            for result in ask(
+                "dp-sgd-output", at(None, 0.01), records=records, steps=10, lipschitz=0.57, radius=1.85,
+                holder_exponent=0.5, holder_constant=0.35, gradient_at_zero=1.0, step_size=0.022, noise_std=19.4,
+            ).results
+        }
+        for records in (1, 10**6)
+    )  # fmt: skip
+    rises = {bound for bound in few if few[bound] < many[bound]}
+    assert rises == {"dp_sgd.output_published"}
+    assert "records" in all_bounds()["dp_sgd.output_published"].not_monotone_in

@@ -296,7 +296,7 @@ def _splits(steps: int, records: int) -> Iterator[tuple[int, float]]:
     assumes=_OUTPUT_ASSUMES,
     erratum="The classic Gaussian mechanism is used for every epsilon and is proved for epsilon < 1. It is true up to "
     "some 8 to 10, checked against the exact curve; past that the row is withheld.",
-    not_monotone_in=("strong_convexity",),
+    not_monotone_in=("strong_convexity", "records"),  # its chance is over all records
 )
 def output_published(run: OutputNoise) -> Point:
     """Half of delta for more hits than Chernoff's bound allows, for any record; half for the Gaussian mechanism.
