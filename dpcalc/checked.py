@@ -17,6 +17,11 @@ class Assertion(NamedTuple):
     slack: float | None
 
     @property
+    def limits(self) -> bool:
+        """Whether it limits a number, unlike the name of a bound or an expected value."""
+        return "<" in self.text or ">" in self.text
+
+    @property
     def by_rounding(self) -> bool:
         """Whether it failed by no more than the rounding of a computation."""
         if self.slack is None or isinstance(self.value, str):

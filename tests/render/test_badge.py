@@ -6,6 +6,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from dpcalc.checked import Assertion
 from dpcalc.render import Asked
 from dpcalc.render.badge import render_badge
 from dpcalc.report import Report
@@ -13,6 +14,7 @@ from tests.render.test_check_reports import EPSILON, ERROR, FAILED, HELD, HOSTIL
 from tests.render.test_page import contrast
 
 BARE = case(EPSILON)
+NAMED = PASSED._replace(assertions=(Assertion("bound==iteration.pnsgd", True, "iteration.pnsgd", None),))
 GREEN = "#136533"
 
 
@@ -24,7 +26,7 @@ def endpoint(report: Report) -> dict[str, object]:
 
 
 def test_green_only_where_every_gate_held_and_nothing_was_left_out() -> None:
-    for cases in itertools.product((PASSED, FAILED, ERROR, SKIPPED, BARE), repeat=2):
+    for cases in itertools.product((PASSED, FAILED, ERROR, SKIPPED, BARE, NAMED), repeat=2):
         for not_selected in ((), (("a.yaml", "b"),)):
             report = Report("check", cases, not_selected)
             held = all(one is PASSED for one in cases) and not not_selected

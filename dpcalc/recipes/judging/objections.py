@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from dpcalc.checked import Assertion, Check, Difference, Status
 from dpcalc.engine.advice.missing import ON_MEAN, misread_of
 from dpcalc.engine.commands import COMMANDS
-from dpcalc.engine.gate import BOUND, REASON, Gate, Sign, has_large_delta, judge, quantity
+from dpcalc.engine.gate import REASON, Gate, has_large_delta, judge, quantity
 from dpcalc.engine.question import run_of
 from dpcalc.errors import DpcalcError, SpecError
 from dpcalc.files.documents import Field, items, repeated, text
@@ -164,7 +164,7 @@ def objections_to(entry: Entry, case: Case) -> Iterator[str]:
     rule = entry.rule
     if rule.place is not None:
         yield from _against_rule(rule, entry, case)
-    elif rule.strict and not any(_limits(assertion.text) for assertion in case.assertions):
+    elif rule.strict and not any(assertion.limits for assertion in case.assertions):
         yield "strict: the case has no gate on a number; write assert"
     if rule.certified and entry.trains and case.best is not None and certifiable(case.best.bound):
         yield "strict: what is trained is not certified; gate the same run in a case of compare"
@@ -175,11 +175,6 @@ def objections_to(entry: Entry, case: Case) -> Iterator[str]:
             yield f"strict: the case accepts {name}, and a strict check accepts nothing"
         elif name not in (rule.accept or ()):
             yield f"{rule.at('accept')}: the exception {name} is not allowed"
-
-
-def _limits(text: str) -> bool:
-    """Return whether an assertion limits a number, unlike a bound's name or an expected value."""
-    return not text.startswith((BOUND, "error")) and Sign.EQUAL not in text
 
 
 def _against_rule(rule: Rule, entry: Entry, case: Case) -> Iterator[str]:

@@ -109,8 +109,9 @@ def case_word(case: Case) -> str:
 
 
 def without_gate(report: Report) -> int:
-    """Return the number of cases with an answer but no gate."""
-    return sum(not case.assertions and case_outcome(case) == Outcome.PLAIN for case in report.cases)
+    """Return the number of cases with an answer but no gate on a number."""
+    bare = (case for case in report.cases if case.best and not any(gate.limits for gate in case.assertions))
+    return sum(case_outcome(case) in (Outcome.OK, Outcome.PLAIN) for case in bare)
 
 
 def warnings(report: Report) -> list[str]:
