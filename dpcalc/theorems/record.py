@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import importlib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, NamedTuple, TypeVar
 
 from dpcalc.errors import MissingParameter, NotApplicable, SpecError, Superseded
@@ -77,8 +77,14 @@ _GIVEN_AS = {
 }  # fmt: skip
 """Parameters that follow from another one, which the user gives instead."""
 
-_WITH_BATCH_SIZE = dict.fromkeys(("sample_rate", "participations", "separation"), "records")
-"""Those that follow from the records where the batch size is known."""
+_USES = ("participations", "separation")
+
+
+def _given_as(known: Collection[str]) -> dict[str, str]:
+    """Return what is asked for in place of parameters that follow from it."""
+    if "batch_size" in known and "records" not in known:
+        return {**_GIVEN_AS, **dict.fromkeys(("sample_rate", *_USES), "records")}
+    return _GIVEN_AS if {"epochs", *_USES} & set(known) else {**_GIVEN_AS, **dict.fromkeys(_USES, "epochs")}
 
 
 class Missing(NamedTuple):
@@ -358,8 +364,7 @@ class Theorem(NamedTuple):
             return NOT_CONVEX
         if unneeded or unread:
             return unneeded or unread
-        of_records = {} if "records" in known or "batch_size" not in known else _WITH_BATCH_SIZE
-        given_as = {**_GIVEN_AS, **of_records}
+        given_as = _given_as(known)
         unknown = (name for name in self.reads if name not in known and name not in self.optional)
         missing = list(dict.fromkeys(given_as.get(name, name) for name in unknown))
         if "steps" in missing and "epochs" in known and len(missing) > 1:

@@ -179,6 +179,7 @@ def test_a_schedule_of_clipped_steps_and_their_number(
         ("dp-sgd --sampling shuffle --batch-size 5 --epochs 2", "needs records ("),
         ("dp-sgd --sampling poisson -n 500 --epochs 2", "needs batch_size ("),
         ("dp-ftrl --mechanism sqrt --batch-size 5 --epochs 2", "needs records ("),
+        ("dp-ftrl --mechanism sqrt --steps 20", "needs epochs ("),
     ],
 )
 def test_what_follows_from_a_missing_parameter_is_not_asked_for(
