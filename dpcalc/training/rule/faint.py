@@ -94,7 +94,7 @@ class Signal(NamedTuple):
         from dpcalc.notions.gaussian import epsilon
 
         fewer = math.floor(self.columns * (kappa / wanted) ** 2) - 1
-        ways = [f"{wanted / kappa:.2g} times as many records"]
+        ways = [f"{math.ceil(10.0 * wanted / kappa) / 10.0:g} times as many records"]
         if self.question.log_delta is not None:
             more = epsilon(mu=self.mu * wanted / kappa, log_delta_target=self.question.log_delta)
             ways += [f"epsilon {math.ceil(10.0 * more) / 10.0:g}"] if more <= _DEAREST else []
