@@ -125,13 +125,16 @@ class PrivacyWarning(UserWarning):
     """What was computed is less private than its budget says, or may be, or may not be what was meant."""
 
 
+_ON_THE_WAY = ("dpcalc", "sklearn", "joblib", "contextlib")
+
+
 def warn(message: str, category: type[Warning] = PrivacyWarning) -> None:
-    """Warn at the line outside dpcalc and scikit-learn that led here."""
+    """Warn at the line outside dpcalc and scikit-learn that led here, past decorators."""
     import sys
     import warnings
 
     frame, level = sys._getframe(1), 2
-    while frame.f_back and str(frame.f_globals.get("__name__")).split(".")[0] in ("dpcalc", "sklearn", "joblib"):
+    while frame.f_back and str(frame.f_globals.get("__name__")).split(".")[0] in _ON_THE_WAY:
         frame, level = frame.f_back, level + 1
     warnings.warn(message, category, stacklevel=level)
 

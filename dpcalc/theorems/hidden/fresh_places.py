@@ -316,9 +316,7 @@ class SamePlaces(NamedTuple):
     def own_cost(self, k: Any, size: Any) -> Array:
         """Return the cost of uses of this size at position k."""
         if self.bare:
-            squared: Array = (
-                size * size * ((self.epochs - 1) / self.pace.steps + 1.0 / k)
-            )  # below ten units of error: see `gdp`
+            squared: Array = size * size * ((self.epochs - 1) / self.pace.steps + 1.0 / k) * (1.0 + 8.0 * UNIT)
             return squared
         costs = [cost(*self._one(k, size))]
         if math.isfinite(self.reach):
@@ -350,7 +348,7 @@ class SamePlaces(NamedTuple):
             apart = early * early / (b - a) + late * late / a
             together = (early + late) ** 2 / b
             last = np.where(early * a <= late * (b - a), apart, together)
-            squared: Array = (self.epochs - 1) * (early + late) ** 2 / self.pace.steps + last  # below ten units too
+            squared: Array = ((self.epochs - 1) * (early + late) ** 2 / self.pace.steps + last) * (1.0 + 16.0 * UNIT)
         return squared
 
     def _one(self, k: Any, size: Any, left: int | None = None) -> list[Stretch]:
