@@ -18,7 +18,7 @@ RECIPE = """\
 dpcalc: recipe/1
 defaults: {records: 60000, lipschitz: 1, smoothness: 1, step_size: 0.1, delta: 1e-6}
 cases:
-  slow: {command: hockey-stick, index: 5, diameter: 1, noise: laplace, epsilon: 1, records: 2e6, assert: epsilon <= 1}
+  slow: {command: multi-epoch, algorithm: noisy-sgd, steps: 1e6, batch_size: 250, strong_convexity: 0.001, epsilon: 1}
   a: {command: rdp, noise_std: 2, assert: epsilon <= 5}
   b: {command: rdp, noise_std: 2, assert: epsilon <= 4}
 """
