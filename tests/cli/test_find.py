@@ -163,7 +163,8 @@ COMMANDS_OF_TOPICS = sorted({topic.type for topic in topics()})
 @pytest.mark.parametrize("line", COMMANDS_OF_TOPICS)
 def test_what_a_topic_says_to_type_works(line: str, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = ended(capsys, line.removeprefix("dpcalc "))
-    assert (code, err) == (0, "")
+    assert code == 0
+    assert not err or err.startswith("warning: delta is at least 1/records")
     assert out
 
 

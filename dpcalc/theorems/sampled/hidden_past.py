@@ -134,6 +134,8 @@ def _mu_of(apart: float, chain: Chain, plan: Plan) -> float:
     """Return the GDP parameter of hiding this distance."""
     if apart == 0.0:
         return 0.0
+    if chain.noise <= 0.0:  # rounded down from below the least double
+        return math.inf
     factor = chain.factor
     log_shrunk = max(-745.0, plan.composed * math.log(factor)) if factor > 0.0 else -745.0
     kept = math.exp(log_shrunk) * (1.0 + UNIT * (8.0 + 2.0 * abs(log_shrunk)))
