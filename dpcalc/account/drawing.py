@@ -417,7 +417,7 @@ def _cap(stated: Stated) -> Mapping[str, int]:
         return {}
     if not stated.run.exact:
         _refuse_cut(
-            stated, f"of over {long_history.MOST} different steps alike ones count at their largest rate",
+            stated, f"similar steps of over {long_history.MOST} different ones count at their largest rate",
             "give parts of the history as files, and add them up in a ledger",
         )  # fmt: skip
     records = int(stated.need("records", "a truncated batch depends on the number of records"))

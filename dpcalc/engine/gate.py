@@ -8,12 +8,13 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from dpcalc.checked import Assertion
+from dpcalc.engine.large_delta import large_delta_gate
 from dpcalc.engine.solving.search import DIRECTIONS, HIGHEST
 from dpcalc.errors import GateRefused, SpecError
 from dpcalc.model.algorithm import Source
 from dpcalc.model.parameter import PARAMETERS, meant_by
 from dpcalc.model.quantities import ATTACKS, CHOSEN, RISKS, SUFFICIENT, Quantity
-from dpcalc.model.question import NO_RISKS, Ledger, RiskQuestion
+from dpcalc.model.question import NO_RISKS, RiskQuestion
 from dpcalc.plain_enum import PlainEnum
 from dpcalc.report import Case, Result
 
@@ -294,30 +295,3 @@ def judged(gates: Sequence[Gate] | None, case: Case) -> tuple[Assertion, ...]:
 
     refuse_misread(case)
     return (*case.assertions, *(judge(gate, case) for gate in gates), *large_delta_gate(case))
-
-
-REASON = (
-    "delta is at least 1/records and above 1e-5, or at least 0.01: publishing a record outright can be that private"
-)
-
-_USUAL, _LARGEST = 1e-5, 0.01
-"""A delta that is acceptable for any number of records, and one that is too large for every number."""
-
-
-def has_large_delta(case: Case, ledger: Ledger | None) -> bool:
-    """Return whether the delta of an answer is too large for its records, or for those of an entry of its ledger."""
-    best = [result for result in case.results if result.best]
-    deltas = [result.delta for result in best if result.delta is not None]
-    if not deltas:
-        return False
-    known = next((result.value for result in best if result.quantity == "records"), None)
-    counts = [case.inputs.get("records", (None, ""))[0] if known is None else known]
-    counts += [entry.given.get("records") for entry in ledger.entries] if ledger is not None else []
-    least = min([_LARGEST, *(1.0 / count for count in counts if isinstance(count, (int, float)) and count > 1)])
-    return any(delta >= least and delta > _USUAL for delta in deltas)
-
-
-def large_delta_gate(case: Case) -> tuple[Assertion, ...]:
-    """Return a gate that fails if delta is too large; else none."""
-    ledger = case.query.given.get("ledger") if case.query is not None else None
-    return (Assertion("large-delta", False, REASON, None),) if has_large_delta(case, ledger) else ()

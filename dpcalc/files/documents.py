@@ -219,7 +219,7 @@ def parse_yaml(shown: str, raw: bytes, rules: Rules) -> Node | None:
         raise Place(shown, line, column).error("not UTF-8", "save the file as UTF-8") from None
     if hidden := _HIDDEN.search(text):
         line, column = text.count("\n", 0, hidden.start()) + 1, hidden.start() - text.rfind("\n", 0, hidden.start())
-        what = f"the character {hidden[0]!a}: what stands behind it is not read as it is shown"
+        what = f"the character {hidden[0]!a} makes text look different from what is read"
         raise Place(shown, line, column).error(what, "remove it; in quotes, write an escape")
     try:
         return _Builder(shown, rules).build(yaml.parse(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)))

@@ -110,7 +110,7 @@ def test_what_certifies_loads_no_arithmetic_of_what_it_certifies() -> None:
 
 ROOMS = {
     "cli": "help help.option main output output.printing output.terminal query runs types",
-    "engine": "advice advice.improvements advice.notes answer ask attack attack.guess commands evaluate gate "
+    "engine": "advice advice.improvements advice.notes answer ask attack attack.guess commands evaluate large_delta "
     "question solving solving.search",
     "files": "output",
     "model": "algorithm draft loss_class noise numbers parameter phases quantities question run",

@@ -6,6 +6,7 @@ import json
 import random
 import shlex
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -119,6 +120,16 @@ def strong_row(r: random.Random) -> bytes:
     return b"%g,%g,%s" % (r.uniform(-1.0, 1.0), r.uniform(0.0, 100.0), r.choice((b"no", b"yes", b"2", b"5")))
 
 
+def ranged(folder: Path) -> Callable[[list[bytes]], None]:
+    """Write the ranges of a and b to a folder, and return a function that writes rows beside them."""
+    (folder / "ranges.csv").write_text("column,low,high\na,-1,1\nb,0,100\n")
+
+    def write(rows: list[bytes]) -> None:
+        (folder / "t.csv").write_bytes(b"a,b,y\n" + b"".join(each + b"\n" for each in rows))
+
+    return write
+
+
 def without_released(output: str) -> Any:
     """Return a report in JSON without the noisy numbers that are released with the model, whose names are kept."""
     report = covered(output)
@@ -141,7 +152,7 @@ def test_nothing_but_noisy_numbers_tells_neighbours_apart(
 ) -> None:
     """Rows with cells that are infinite, no numbers, huge, or the same again: with one seed."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "ranges.csv").write_text("column,low,high\na,-1,1\nb,0,100\n")
+    write = ranged(tmp_path)
     line = f"train --data t.csv {more} --ranges ranges.csv -e 20 -d 1e-3 --seed 3 -o m.json"
     for number in range(cases(4, 1)):
         r = random.Random(f"strong {number}")
@@ -149,7 +160,7 @@ def test_nothing_but_noisy_numbers_tells_neighbours_apart(
         for other in (b"inf,nan,no", b"1e308,-1e400,yes", b",,", rows[1], row(r)):
             seen = []
             for last in (rows[0], other):
-                (tmp_path / "t.csv").write_bytes(b"a,b,y\n" + b"".join(each + b"\n" for each in [*rows[1:], last]))
+                write([*rows[1:], last])
                 [(code, out, err)] = said(line, "json")
                 released = model(tmp_path / "m.json")
                 kinds = {name: type(released.pop(name, None)) for name in ("centre", "scale", "temperature")}

@@ -15,7 +15,7 @@ from dpcalc.training.run import correlation, exact_sums, kernel
 from dpcalc.training.run.exact_sums import ExactSums
 from dpcalc.training.run.kernel import PlainSums, Singly
 from tests.oracles import cases
-from tests.training.test_neighbours import said
+from tests.training.test_neighbours import ranged, said
 
 HOSTILE = (b"inf,nan,no", b"1e308,-1e400,yes", b",,", b"", b"9,9", b"-0,5e-324,2", b"\xff,\0,yes", b"1e-320,1,YES")
 LINES = (
@@ -85,7 +85,7 @@ def test_what_leaves_is_made_of_noisy_sums(
 ) -> None:
     """And a replaced record, of another class, moves a sum at the same iterate by at most twice its bound."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "ranges.csv").write_text("column,low,high\na,-1,1\nb,0,100\n")
+    write = ranged(tmp_path)
     line = f"train --data t.csv {more} --ranges ranges.csv -d 1e-3 --seed 3 -o m.json"
     for number in range(cases(8, 2)):
         r = random.Random(f"replay {number}")
@@ -95,7 +95,7 @@ def test_what_leaves_is_made_of_noisy_sums(
         tape.kept.clear()
         for place, last in ((None, rows[-1]), (0, r.choice((b"1,100,no", b"-1,0,yes", *HOSTILE)))):
             tape.place, tape.sums = place, []
-            (tmp_path / "t.csv").write_bytes(b"a,b,y\n" + b"".join(each + b"\n" for each in [*rows[:-1], last]))
+            write([*rows[:-1], last])
             seen.append((said(line, "json"), json.loads((tmp_path / "m.json").read_text())))
             sums.append(tape.sums)
         assert seen[0] == seen[1], last

@@ -15,7 +15,7 @@ import click
 
 from dpcalc.cli.output.terminal import REPORTS, Lost, attempt, color_of, lost_by, on_terminal, show, tell, worst
 from dpcalc.cli.types import BOUND, FILE, Word
-from dpcalc.engine.gate import REASON, has_large_delta
+from dpcalc.engine.large_delta import REASON, has_large_delta
 from dpcalc.errors import SpecError
 from dpcalc.files import STANDARD_STREAM
 from dpcalc.files.output import check_outputs, say, write, write_bytes

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any
 from dpcalc.checked import Assertion, Check, Difference, Status
 from dpcalc.engine.advice.missing import ON_MEAN, misread_of
 from dpcalc.engine.commands import COMMANDS
-from dpcalc.engine.gate import REASON, Gate, has_large_delta, judge, quantity
+from dpcalc.engine.gate import Gate, judge, quantity
+from dpcalc.engine.large_delta import REASON, has_large_delta
 from dpcalc.engine.question import run_of
 from dpcalc.errors import DpcalcError, SpecError
 from dpcalc.files.documents import Field, items, repeated, text

@@ -158,7 +158,7 @@ def _is_number(name: str) -> bool:
 
 
 def _one(name: str, node: Node, files: Files, choices: tuple[str, ...] | None, origin: str) -> Any:
-    typed = text(node, name).strip(" ")
+    typed = (number_text if _is_number(name) else text)(node, name).strip(" ")
     assert isinstance(node, Scalar)
     node.place.refuse(
         (node.null, f"{name} is null", "null takes away a default of a case, and stands nowhere else"),
@@ -172,7 +172,7 @@ def _one(name: str, node: Node, files: Files, choices: tuple[str, ...] | None, o
         return BOOLEANS[typed]
     if not _is_number(name):
         return _word(name, node, typed, choices)
-    return _number(name, node)
+    return _number(name, node, typed)
 
 
 def _never(typed: str, origin: str) -> bool:
@@ -204,8 +204,7 @@ def _word(name: str, node: Scalar, typed: str, choices: tuple[str, ...] | None) 
         return str(check(name, typed))
 
 
-def _number(name: str, node: Scalar) -> Any:
-    typed = number_text(node, name)
+def _number(name: str, node: Scalar, typed: str) -> Any:
     try:
         if name == Quantity.DELTA:
             return Delta(*parse_delta(typed))
